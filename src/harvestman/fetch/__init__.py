@@ -1,0 +1,1 @@
+"""From a URL to an answer: DNS, the address guard, libcurl, decoding."""

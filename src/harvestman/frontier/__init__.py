@@ -1,0 +1,1 @@
+"""What to ask for next: leases, host clocks, the window in RAM, the seen-set."""

@@ -1,0 +1,290 @@
+"""The nouns of a crawl: one word each, shared by every stage, with no behaviour that needs I/O.
+
+What the web does to us is a value here (an `Outcome`); what we do wrong is an exception (`errors`).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import NewType, TypeAlias
+
+import msgspec
+
+Instant = NewType("Instant", float)
+"""A moment: Unix seconds, UTC."""
+Seconds = NewType("Seconds", float)
+Bytes = NewType("Bytes", int)
+HostKey = NewType("HostKey", str)
+"""A host name in lower case, without a port: the unit of politeness."""
+SiteKey = NewType("SiteKey", str)
+"""A registrable domain (or a bare address): the unit of ownership and of budgets."""
+Origin = NewType("Origin", str)
+"""scheme://host[:port]: the unit of robots.txt."""
+Partition = NewType("Partition", int)
+UrlId = NewType("UrlId", bytes)
+"""Partition (2 bytes, big endian) + xxh3-128 of the URL's key (16 bytes): the name of a URL in State."""
+
+BUCKETS = 8
+"""Priority buckets, 0 the most urgent."""
+
+
+class Status(enum.IntEnum):
+    """Where a URL stands. Few on purpose; the reason is in the record."""
+
+    PENDING = 0
+    FETCHED = 1
+    DUPLICATE = 2
+    """Fetched; its content is byte for byte that of another URL."""
+    REDIRECTED = 3
+    GONE = 4
+    """A 4xx that will not heal."""
+    BLOCKED = 5
+    """robots.txt forbids it."""
+    REFUSED = 6
+    """We refuse it: scope, guard, content type, size."""
+    DEAD = 7
+    """Parked after its last attempt; can be re-driven."""
+
+
+class FailureKind(enum.StrEnum):
+    """Why no usable answer came."""
+
+    DNS = "dns"
+    CONNECT = "connect"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    PROTOCOL = "protocol"
+    TRUNCATED = "truncated"
+    TOO_LARGE = "too_large"
+    BAD_CONTENT = "bad_content"
+    """The body could not be decoded (wrong Content-Encoding, a decompression bomb)."""
+    UNWANTED = "unwanted"
+    """The content-type gate closed before the body was read."""
+    GUARD = "guard"
+    """The address is not one a crawler may touch."""
+
+
+@dataclass(slots=True, frozen=True)
+class Request:
+    """One GET to one vetted address."""
+
+    url: str
+    address: str
+    """The IP the connection is pinned to."""
+    robots: bool = False
+    """A robots.txt request: TLS is verified, any content type is taken, the body is capped at 500 KiB (the rest is cut, not refused)."""
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Response:
+    """What came over the wire, before any judgement."""
+
+    url: str
+    status: int
+    head: bytes
+    """Status line and header lines as received, ending in a blank line."""
+    headers: dict[str, str]
+    """Lower-case names; repeated fields joined by ', '."""
+    body: bytes
+    """As transferred: chunking removed, content encoding kept."""
+    address: str
+    started: Instant
+    first_byte: Instant
+    finished: Instant
+    request_head: bytes = b""
+    """The request as sent, for the WARC request record."""
+    tls_error: str | None = None
+    """Why the certificate is not valid, when the page was fetched all the same."""
+
+
+@dataclass(slots=True, frozen=True)
+class Failure:
+    """No usable answer."""
+
+    url: str
+    kind: FailureKind
+    detail: str
+    address: str
+    started: Instant
+    finished: Instant
+
+
+Answer: TypeAlias = Response | Failure
+
+
+class Link(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A link of a page, resolved and normalised."""
+
+    url: str
+    """The form we request."""
+    anchor: str = ""
+    rel: str = ""
+    kind: str = "a"
+    """Where it was found: a, area, frame, canonical, refresh, redirect, seed."""
+
+
+class Parsed(msgspec.Struct):
+    """What one pass over a body yields. Pure: the same bytes give the same value."""
+
+    kind: str
+    """html, text or other."""
+    charset: str = ""
+    title: str = ""
+    description: str = ""
+    language: str = ""
+    text: str = ""
+    canonical: str | None = None
+    links: list[Link] = msgspec.field(default_factory=list)
+    noindex: bool = False
+    nofollow: bool = False
+    simhash: int = 0
+    """64 bit, over 3-word shingles of the text; 0 when there is no text."""
+
+
+class Page(msgspec.Struct):
+    """A fetched page as users see it."""
+
+    url: str
+    status: int
+    fetched_at: Instant
+    content_type: str
+    depth: int
+    digest: str
+    """SHA-256 of the decoded body, hex."""
+    charset: str = ""
+    title: str = ""
+    description: str = ""
+    language: str = ""
+    text: str = ""
+    canonical: str | None = None
+    links: list[Link] = msgspec.field(default_factory=list)
+    noindex: bool = False
+    nofollow: bool = False
+    simhash: int = 0
+    duplicate_of: str | None = None
+
+
+class RecordRef(msgspec.Struct, array_like=True, frozen=True):
+    """Where a raw record lies: a WARC file, an offset, a length."""
+
+    file: str
+    offset: int
+    length: int
+
+
+class Visit(msgspec.Struct, array_like=True):
+    """The last time we asked for a URL, and what came of it."""
+
+    at: Instant
+    code: int
+    """HTTP status, 0 when there was no answer."""
+    reason: str = ""
+    """A word a person can read: ok, 'not found', timeout, 'robots: /private/'."""
+    digest: bytes = b""
+    simhash: int = 0
+    etag: str = ""
+    last_modified: str = ""
+    content_type: str = ""
+    size: int = 0
+    ref: RecordRef | None = None
+    target: str = ""
+    """Where it redirected to, or which URL it duplicates."""
+
+
+class UrlRecord(msgspec.Struct, array_like=True):
+    """All we durably know of one URL. Queues can be rebuilt from these alone."""
+
+    url: str
+    status: Status
+    depth: int
+    bucket: int
+    seq: int
+    """Its place in its host's queue."""
+    found: Instant
+    via: str = ""
+    """The page, redirect or seed list it was found on."""
+    hops: int = 0
+    """Redirects behind it, at most 5."""
+    attempts: int = 0
+    due: Instant = Instant(0.0)
+    """Not before this moment (a retry); 0 when it may go at any time."""
+    visit: Visit | None = None
+
+
+class HostRecord(msgspec.Struct, array_like=True):
+    """The durable politeness state of one host."""
+
+    host: HostKey
+    site: SiteKey
+    next_allowed: Instant = Instant(0.0)
+    delay: Seconds = Seconds(0.0)
+    """The adaptive delay in force; 0 before the first answer."""
+    failures: int = 0
+    """Consecutive ones."""
+    sick_until: Instant = Instant(0.0)
+    fetched: int = 0
+    cursors: list[int] = msgspec.field(default_factory=list)
+    """Per bucket, the first sequence number not yet consumed: reads start behind the tombstones."""
+
+
+class RobotsRecord(msgspec.Struct, array_like=True):
+    """The durable copy of one origin's robots.txt."""
+
+    origin: Origin
+    body: bytes
+    """The last good copy; b'' for 'no rules'."""
+    good_at: Instant
+    """When the copy was fetched; 0 when there is none yet."""
+    tried_at: Instant
+    expires: Instant
+    """When to ask again."""
+    unreachable: bool = False
+    """The last try failed in a way that forbids everything (5xx, 429, DNS, network)."""
+    reason: str = ""
+    unreachable_since: Instant = Instant(0.0)
+
+
+class Discovery(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A link on its way to the owner of its site."""
+
+    url: str
+    depth: int
+    via: str
+    kind: str = "a"
+    hops: int = 0
+    bucket: int = 4
+
+
+@dataclass(slots=True)
+class Lease:
+    """Permission to make one request now. While it is out, nothing else is asked of the host or of its address."""
+
+    host: HostKey
+    address: str
+    url: str
+    id: UrlId
+    """b'' for a robots.txt lease."""
+    record: UrlRecord | None
+    origin: Origin
+    """Whose robots.txt this is about."""
+    robots: bool = False
+    hops: int = 0
+    taken: Instant = Instant(0.0)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counters one worker reports; summed by whoever shows them."""
+
+    pages: int = 0
+    duplicates: int = 0
+    bytes: int = 0
+    requests: int = 0
+    robots: int = 0
+    blocked: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    discovered: int = 0
+    queued: int = 0

@@ -1,0 +1,1 @@
+"""From a body to a page: links, text, language, SimHash."""

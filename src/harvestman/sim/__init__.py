@@ -1,0 +1,1 @@
+"""The simulated web: a deterministic web on loopback, its DNS, its log."""

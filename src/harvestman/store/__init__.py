@@ -1,0 +1,1 @@
+"""Raw records on disk: WARC and CDXJ."""
