@@ -6,7 +6,7 @@ What the web does to us is a value here (an `Outcome`); what we do wrong is an e
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NewType, TypeAlias
 
 import msgspec
@@ -275,16 +275,29 @@ class Lease:
     taken: Instant = Instant(0.0)
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counters one worker reports; summed by whoever shows them."""
+class Tally(msgspec.Struct):
+    """Counters of one worker over the life of the crawl; summed by whoever shows them."""
 
     pages: int = 0
+    """Fetched with a 2xx, duplicates included."""
     duplicates: int = 0
     bytes: int = 0
+    """Bodies, as transferred."""
     requests: int = 0
     robots: int = 0
     blocked: int = 0
-    errors: dict[str, int] = field(default_factory=dict)
+    """URLs that robots.txt forbids."""
     discovered: int = 0
-    queued: int = 0
+    """New URLs taken into the frontier."""
+    received: int = 0
+    """Parcels of links from other workers."""
+    errors: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def add(self, other: Tally) -> None:
+        for name in ("pages", "duplicates", "bytes", "requests", "robots", "blocked", "discovered", "received"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for word, count in other.errors.items():
+            self.errors[word] = self.errors.get(word, 0) + count
+
+    def error(self, word: str) -> None:
+        self.errors[word] = self.errors.get(word, 0) + 1

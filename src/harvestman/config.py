@@ -1,0 +1,157 @@
+"""What a user can set: one tree of frozen structs, every key documented in docs/configuration.md.
+
+Unknown keys are refused with a suggestion. There is no key that ignores robots.txt.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from harvestman.errors import ConfigError
+from harvestman.model import Seconds
+
+
+class Politeness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often a host may be asked. Times in seconds."""
+
+    delay: Seconds = Seconds(1.0)
+    """Between the end of one answer of a host and the next request to it."""
+    ip_delay: Seconds = Seconds(0.1)
+    """The same for an address that several hosts share."""
+    site_rate: float = 10.0
+    """Requests per second to one site, over all its hosts."""
+    slow: Seconds = Seconds(2.0)
+    """An answer slower than this stretches the delay."""
+    max_delay: Seconds = Seconds(60.0)
+    """The longest adaptive delay; what robots.txt or Retry-After ask may be longer and is obeyed."""
+
+
+class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens after a failure."""
+
+    attempts: int = 5
+    """After this many failed attempts a URL is parked in the dead-letter list."""
+    first: Seconds = Seconds(1.0)
+    longest: Seconds = Seconds(3600.0)
+    sick_after: int = 5
+    """Consecutive failures that put a host on the sick list."""
+    sick_for: Seconds = Seconds(6 * 3600.0)
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far a crawl goes."""
+
+    max_pages: int = 0
+    """Pages in this run; 0 for no limit."""
+    max_depth: int = 20
+    """Links from a seed."""
+    max_hops: int = 5
+    """Redirects in a row."""
+    patience: Seconds = Seconds(300.0)
+    """A crawl ends when nothing can be asked for within this time; what waits longer stays queued for the next run."""
+    body_bytes: int = 10_000_000
+    """Largest body taken over the wire."""
+    decoded_bytes: int = 20_000_000
+    """Largest body after decompression."""
+    connect: Seconds = Seconds(5.0)
+    first_byte: Seconds = Seconds(10.0)
+    total_html: Seconds = Seconds(5.0)
+    """Longest body transfer of a page."""
+    total_large: Seconds = Seconds(30.0)
+    """Longest body transfer of a large document."""
+
+
+class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What bounds a worker's RAM: configuration, never the size of the crawl."""
+
+    resident_hosts: int = 20_000
+    """Hosts with a place in RAM; the others wait on disk."""
+    window: int = 50_000
+    """Queue entries in RAM, over all hosts."""
+    recent_links: int = 100_000
+    """Links remembered as just seen."""
+    seen_capacity: int = 2_000_000
+    """URLs the first seen-filter is sized for; it grows by generations."""
+    cache_bytes: int = 32 << 20
+    """RocksDB's block cache."""
+    write_buffer: int = 48 << 20
+    """RocksDB's memtables, in all."""
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything a crawl is told."""
+
+    seeds: tuple[str, ...] = ()
+    scope: str = "site"
+    """site, host, path, all, or @FILE of patterns."""
+    contact: str = ""
+    """A URL or e-mail address that answers for this crawl; required outside loopback."""
+    agent: str = "Harvestman"
+    data: str = "crawl-data"
+    workers: int = 1
+    partitions: int = 64
+    """Fixed when a crawl begins."""
+    in_flight: int = 1_000
+    """Requests at once, per worker."""
+    dns: str = ""
+    """HOST:PORT of a resolver; empty for the system's."""
+    allow: tuple[str, ...] = ()
+    """Private or loopback networks (CIDR) this crawl may touch."""
+    politeness: Politeness = Politeness()
+    retry: Retry = Retry()
+    limits: Limits = Limits()
+    memory: Memory = Memory()
+
+    def user_agent(self, version: str) -> str:
+        return f"{self.agent}/{version} (+{self.contact})" if self.contact else f"{self.agent}/{version}"
+
+
+def load(path: Path) -> Config:
+    """Read a TOML file. Raises ConfigError naming the key, the file and the likely cure."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    _refuse_unknown(raw, Config, path, "")
+    try:
+        return msgspec.convert(raw, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _refuse_unknown(raw: dict[str, object], kind: type[msgspec.Struct], path: Path, prefix: str) -> None:
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    for key, value in raw.items():
+        if key not in fields:
+            near = difflib.get_close_matches(key, list(fields), 1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known keys: {', '.join(sorted(fields))}"
+            raise ConfigError(f"{path}: unknown setting {prefix}{key}; {hint}")
+        inner = fields[key]
+        if isinstance(value, dict) and isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            _refuse_unknown(value, inner, path, f"{prefix}{key}.")
+
+
+def check(config: Config) -> Config:
+    """Refuse what contradicts itself, before anything starts."""
+    wrong: list[tuple[bool, str]] = [
+        (config.workers < 1, "workers must be at least 1"),
+        (config.partitions < config.workers, "partitions must be at least as many as workers"),
+        (config.partitions > 65_535, "partitions must be at most 65535"),
+        (config.in_flight < 1, "in_flight must be at least 1"),
+        (config.politeness.delay < 0, "politeness.delay must not be negative"),
+        (config.politeness.site_rate <= 0, "politeness.site_rate must be above 0"),
+        (config.politeness.site_rate > 10, "politeness.site_rate: no site may be asked more than 10 times a second"),
+        (config.limits.max_pages < 0, "max_pages must not be negative (0 means no limit)"),
+        (config.limits.max_depth < 0, "max_depth must not be negative"),
+        (config.retry.attempts < 1, "retry.attempts must be at least 1"),
+    ]
+    for bad, words in wrong:
+        if bad:
+            raise ConfigError(words)
+    return config

@@ -1,0 +1,45 @@
+"""Another number of workers: every partition moves to the database of its new owner, clocks and all.
+
+Crash-safe: rows are copied first, then crawl.json names the new split. Whatever a database holds of partitions that are
+not its worker's is dropped when the worker opens it (`RocksState.drop_foreign`), before the switch as after it.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+import msgspec
+
+from harvestman.embedded.state import RocksState
+from harvestman.layout import CrawlFile, Layout
+from harvestman.model import Partition, Tally
+
+
+def reshard(layout: Layout, facts: CrawlFile, workers: int) -> None:
+    """Split the crawl over `workers` databases. No worker may be running."""
+    for index in range(facts.workers, workers):
+        shutil.rmtree(layout.state(index), ignore_errors=True)
+    states = [RocksState(layout.state(index)) for index in range(max(workers, facts.workers))]
+    try:
+        for partition in range(facts.partitions):
+            source, target = partition % facts.workers, partition % workers
+            if source != target:
+                states[target].copy_partition(states[source], Partition(partition))
+        states[0].put_mark("tally", msgspec.msgpack.encode(_summed(states)))
+        for state in states[1:]:
+            state.put_mark("tally", msgspec.msgpack.encode(Tally()))
+        for index in range(len(states)):
+            (layout.data / layout.seen(index)).unlink(missing_ok=True)
+    finally:
+        for state in states:
+            state.shut()
+    layout.write(msgspec.structs.replace(facts, workers=workers))
+    for index in range(workers, facts.workers):
+        shutil.rmtree(layout.state(index), ignore_errors=True)
+
+
+def _summed(states: list[RocksState]) -> Tally:
+    whole = Tally()
+    for state in states:
+        whole.add(state.tally())
+    return whole

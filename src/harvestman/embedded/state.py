@@ -1,0 +1,315 @@
+"""State on RocksDB: one database per worker, every key prefixed by its partition so that ownership can move.
+
+Column families (key -> value; every integer big endian, so that byte order is numeric order):
+
+    url      id(18)                                   -> UrlRecord
+    queue    partition(2) host 00 bucket(1) seq(8)    -> id(18)
+    due      partition(2) millis(8) id(18)            -> ''
+    host     partition(2) host                        -> HostRecord
+    robots   partition(2) origin                      -> RobotsRecord
+    content  sha256(32)                               -> Content
+    outbox   partition(2) seq(8)                      -> msgpack of list[Discovery]
+    fresh    commit number(8)                         -> ids of the URLs new in that commit
+    mark     name                                     -> small values
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+
+import msgspec
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    ColumnFamily,
+    DBCompressionType,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+)
+
+from harvestman.errors import StateError
+from harvestman.model import HostKey, HostRecord, Instant, Origin, Partition, RobotsRecord, Tally, UrlId, UrlRecord
+from harvestman.ports import Changes, Content, Parcel, Pending
+
+PARTITIONED = ("url", "queue", "due", "host", "robots", "outbox")
+"""Families whose keys begin with the partition."""
+FAMILIES = (*PARTITIONED, "content", "fresh", "mark")
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
+_decode_host = msgspec.msgpack.Decoder(HostRecord).decode
+_decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
+_decode_content = msgspec.msgpack.Decoder(Content).decode
+
+_u16 = Struct(">H").pack
+_u64 = Struct(">Q").pack
+_read_u64 = Struct(">Q").unpack_from
+_read_u16 = Struct(">H").unpack_from
+
+
+def _host_key(partition: Partition, host: str) -> bytes:
+    return _u16(partition) + host.encode()
+
+
+def _queue_key(partition: Partition, host: HostKey, bucket: int, seq: int) -> bytes:
+    return b"%b%b\0%c%b" % (_u16(partition), host.encode(), bucket, _u64(seq))
+
+
+def _due_key(when: Instant, url: UrlId) -> bytes:
+    return url[:2] + _u64(int(when * 1000)) + url
+
+
+def _options(cache: Cache, write_buffer: int) -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_db_write_buffer_size(write_buffer)
+    options.set_write_buffer_size(write_buffer // 4)
+    options.set_max_total_wal_size(128 << 20)
+    options.set_max_open_files(256)
+    options.set_keep_log_file_num(2)
+    options.set_max_background_jobs(2)
+    options.set_compression_type(DBCompressionType.lz4())
+    table = BlockBasedOptions()
+    table.set_block_cache(cache)
+    table.set_cache_index_and_filter_blocks(True)
+    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    table.set_bloom_filter(10, False)
+    options.set_block_based_table_factory(table)
+    return options
+
+
+class RocksState:
+    """`ports.State` in one directory. With `read_only`, a view that may be taken while a worker has it open."""
+
+    def __init__(
+        self, directory: Path, *, cache_bytes: int = 32 << 20, write_buffer: int = 64 << 20, read_only: bool = False
+    ) -> None:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        access = AccessType.read_only(error_if_log_file_exist=False) if read_only else AccessType.read_write()
+        cache = Cache(cache_bytes)
+        families = {name: _options(cache, write_buffer) for name in FAMILIES}
+        try:
+            self._db = Rdict(
+                str(directory), _options(cache, write_buffer), column_families=families, access_type=access
+            )
+        except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
+            raise StateError(_explain(directory, str(error))) from error
+        self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in FAMILIES}
+        self._handle: dict[str, ColumnFamily] = {name: self._db.get_column_family_handle(name) for name in FAMILIES}
+        self._commits = self._last_fresh()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def known(self, ids: Sequence[UrlId]) -> set[UrlId]:
+        if not ids:
+            return set()
+        found = self._family["url"].get(list(ids))
+        return {url for url, value in zip(ids, found, strict=True) if value is not None}
+
+    async def records(self, ids: Sequence[UrlId]) -> list[UrlRecord | None]:
+        if not ids:
+            return []
+        return [None if raw is None else _decode_url(raw) for raw in self._family["url"].get(list(ids))]
+
+    async def window(self, partition: Partition, host: HostKey, bucket: int, start: int, limit: int) -> list[Pending]:
+        prefix = b"%b%b\0%c" % (_u16(partition), host.encode(), bucket)
+        found: list[tuple[int, UrlId]] = []
+        for key, value in self._scan("queue", prefix + _u64(start), prefix + b"\xff" * 8, limit):
+            found.append((_read_u64(key, len(key) - 8)[0], UrlId(value)))
+        records = await self.records([url for _, url in found])
+        return [
+            Pending(bucket, seq, url, record)
+            for (seq, url), record in zip(found, records, strict=True)
+            if record is not None
+        ]
+
+    async def due(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
+        found: list[tuple[Instant, UrlId]] = []
+        for partition in self._partitions_with("due"):
+            start, end = _u16(partition), _u16(partition) + _u64(int(until * 1000) + 1)
+            for key, _ in self._scan("due", start, end, limit):
+                found.append((Instant(_read_u64(key, 2)[0] / 1000), UrlId(key[10:])))
+        found.sort()
+        return found[:limit]
+
+    async def hosts(self, names: Sequence[tuple[Partition, HostKey]]) -> list[HostRecord | None]:
+        if not names:
+            return []
+        keys = [_host_key(partition, host) for partition, host in names]
+        return [None if raw is None else _decode_host(raw) for raw in self._family["host"].get(keys)]
+
+    async def waiting_hosts(
+        self, after: tuple[Partition, HostKey] | None, limit: int
+    ) -> list[tuple[Partition, HostKey]]:
+        # One seek per host: '\x01' sorts behind every key of the host, whose name is followed by '\x00'.
+        found: list[tuple[Partition, HostKey]] = []
+        cursor = b"" if after is None else _host_key(*after) + b"\x01"
+        rows = self._family["queue"].iter()
+        while len(found) < limit:
+            rows.seek(cursor)
+            if not rows.valid():
+                break
+            key: bytes = rows.key()
+            end = key.index(b"\0", 2)
+            found.append((Partition(_read_u16(key)[0]), HostKey(key[2:end].decode())))
+            cursor = key[:end] + b"\x01"
+        return found
+
+    async def robots(self, partition: Partition, origin: Origin) -> RobotsRecord | None:
+        raw = self._family["robots"].get(_host_key(partition, origin))
+        return None if raw is None else _decode_robots(raw)
+
+    async def contents(self, digests: Sequence[bytes]) -> list[Content | None]:
+        if not digests:
+            return []
+        return [None if raw is None else _decode_content(raw) for raw in self._family["content"].get(list(digests))]
+
+    async def outbox(self, limit: int) -> list[Parcel]:
+        rows = self._scan("outbox", b"", b"\xff" * 11, limit)
+        return [Parcel(Partition(_read_u16(key)[0]), _read_u64(key, 2)[0], value) for key, value in rows]
+
+    async def mark(self, name: str) -> bytes | None:
+        value: bytes | None = self._family["mark"].get(name.encode())
+        return value
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def commit(self, changes: Changes) -> None:
+        batch = WriteBatch(raw_mode=True)
+        handle = self._handle
+        put, delete = batch.put, batch.delete
+        for url, record in changes.records.items():
+            put(url, _encode(record), handle["url"])
+        for partition, host, bucket, seq, url in changes.queued:
+            put(_queue_key(partition, host, bucket, seq), url, handle["queue"])
+        for partition, host, bucket, seq in changes.unqueued:
+            delete(_queue_key(partition, host, bucket, seq), handle["queue"])
+        for when, url in changes.undue:
+            delete(_due_key(when, url), handle["due"])
+        for when, url in changes.due:
+            put(_due_key(when, url), b"", handle["due"])
+        for host, (partition, host_record) in changes.hosts.items():
+            put(_host_key(partition, host), _encode(host_record), handle["host"])
+        for origin, (partition, robots) in changes.robots.items():
+            put(_host_key(partition, origin), _encode(robots), handle["robots"])
+        for digest, content in changes.contents.items():
+            put(digest, _encode(content), handle["content"])
+        for partition, seq in changes.delivered:
+            delete(_u16(partition) + _u64(seq), handle["outbox"])
+        for parcel in changes.outbox:
+            put(_u16(parcel.partition) + _u64(parcel.seq), parcel.body, handle["outbox"])
+        for name, value in changes.marks.items():
+            put(name.encode(), value, handle["mark"])
+        if changes.new:
+            self._commits += 1
+            put(_u64(self._commits), b"".join(changes.new), handle["fresh"])
+        self._db.write(batch)
+
+    async def sync(self) -> None:
+        await asyncio.to_thread(self._db.flush_wal, True)
+
+    async def close(self) -> None:
+        self.shut()
+
+    def shut(self) -> None:
+        for family in self._family.values():
+            family.close()
+        self._db.close()
+
+    # -- the seen-filter's sources -----------------------------------------------------------------------------
+
+    async def fresh(self) -> list[UrlId]:
+        rows = self._scan("fresh", b"", b"\xff" * 9, None)
+        return [UrlId(value[i : i + 18]) for _, value in rows for i in range(0, len(value), 18)]
+
+    async def forget_fresh(self) -> None:
+        batch = WriteBatch(raw_mode=True)
+        batch.delete_range(_u64(0), _u64(self._commits + 1), self._handle["fresh"])
+        self._db.write(batch)
+
+    async def ids(self) -> AsyncIterator[list[UrlId]]:
+        batch: list[UrlId] = []
+        for key in self._family["url"].keys():  # noqa: SIM118 - not a dict: an iterator over the keys alone
+            batch.append(UrlId(key))
+            if len(batch) == 10_000:
+                yield batch
+                batch = []
+        yield batch
+
+    # -- moving partitions -------------------------------------------------------------------------------------
+
+    def copy_partition(self, source: RocksState, partition: Partition) -> None:
+        """Take over every row of a partition from another database."""
+        for family in PARTITIONED:
+            batch = WriteBatch(raw_mode=True)
+            for key, value in source._scan(family, _u16(partition), _u16(partition + 1), None):
+                batch.put(key, value, self._handle[family])
+                if len(batch) >= 10_000:
+                    self._db.write(batch)
+                    batch = WriteBatch(raw_mode=True)
+            self._db.write(batch)
+        self._db.flush_wal(True)
+
+    def drop_foreign(self, owns: Callable[[Partition], bool]) -> None:
+        """Remove what is left of partitions that moved away; the outbox stays, it is about others by nature."""
+        batch = WriteBatch(raw_mode=True)
+        for family in PARTITIONED[:-1]:
+            for partition in self._partitions_with(family):
+                if not owns(partition):
+                    batch.delete_range(_u16(partition), _u16(partition + 1), self._handle[family])
+        self._db.write(batch)
+
+    def put_mark(self, name: str, value: bytes) -> None:
+        batch = WriteBatch(raw_mode=True)
+        batch.put(name.encode(), value, self._handle["mark"])
+        self._db.write(batch)
+
+    # -- for those who look (status, why, export) --------------------------------------------------------------
+
+    def tally(self) -> Tally:
+        raw = self._family["mark"].get(b"tally")
+        return Tally() if raw is None else msgspec.msgpack.decode(raw, type=Tally)
+
+    def url_records(self) -> Iterator[UrlRecord]:
+        for _, value in self._scan("url", b"", b"\xff" * 19, None):
+            yield _decode_url(value)
+
+    def _scan(self, family: str, start: bytes, end: bytes, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
+        bound = ReadOptions()
+        bound.set_iterate_upper_bound(end)
+        rows = self._family[family].iter(bound)
+        rows.seek(start)
+        while rows.valid() and (limit is None or limit > 0):
+            yield rows.key(), rows.value()
+            rows.next()
+            limit = None if limit is None else limit - 1
+
+    def _partitions_with(self, family: str) -> list[Partition]:
+        rows = self._family[family].iter()
+        found: list[Partition] = []
+        rows.seek(b"")
+        while rows.valid():
+            partition = _read_u16(rows.key())[0]
+            found.append(Partition(partition))
+            rows.seek(_u16(partition + 1))
+        return found
+
+    def _last_fresh(self) -> int:
+        rows = self._family["fresh"].iter()
+        rows.seek_to_last()
+        return int(_read_u64(rows.key())[0]) if rows.valid() else 0
+
+
+def _explain(directory: Path, words: str) -> str:
+    if "lock" in words.lower():
+        return f"{directory} is in use by another crawl: wait for it, or stop it first"
+    if "Corruption" in words:
+        return f"{directory} is damaged ({words}); `harvestman repair` can rebuild it from what is readable"
+    return f"cannot open {directory}: {words}"

@@ -1,0 +1,205 @@
+"""Asks name servers: UDP, several tries over the upstreams, TCP when an answer is truncated."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+
+from harvestman.fetch.nameservers import Upstream
+from harvestman.model import Seconds
+
+_MALFORMED: Final = (dns.exception.DNSException, ValueError, IndexError, struct.error)
+_PAYLOAD: Final = 1232
+"""The largest UDP answer that passes every network unfragmented (DNS flag day 2020)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    addresses: tuple[str, ...]
+    """Empty when the name exists but has none of the kind asked for."""
+    ttl: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchName:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The servers did not say: a timeout, SERVFAIL, REFUSED."""
+
+    reason: str
+
+
+Lookup: TypeAlias = Found | NoSuchName | NoAnswer
+
+
+class _Question:
+    """A query on its way: only the server asked may answer it, and only with its own question."""
+
+    __slots__ = ("answer", "query", "server")
+
+    def __init__(self, query: dns.message.Message, server: Upstream, loop: asyncio.AbstractEventLoop) -> None:
+        self.query = query
+        self.server = server
+        self.answer: asyncio.Future[dns.message.Message] = loop.create_future()
+
+    def take(self, wire: bytes, source: Upstream) -> None:
+        """Accept a datagram if it is the answer; ignore anything else, it may be a forgery."""
+        if source != self.server or self.answer.done():
+            return
+        message = _read(wire)
+        if message is not None and self.query.is_response(message):
+            self.answer.set_result(message)
+
+
+class _Endpoint(asyncio.DatagramProtocol):
+    """One UDP socket for every question of one address family."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, _Question] = {}
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int] | tuple[str, int, int, int]) -> None:
+        question = self.waiting.get(int.from_bytes(data[:2], "big"))
+        if question is not None:
+            question.take(data, (addr[0], addr[1]))
+
+    def error_received(self, exc: Exception) -> None:
+        """An unreachable server shows as silence; the tries go on to the next one."""
+
+
+class Wire:
+    """Looks names up at the given servers. IPv4 is preferred: AAAA is asked only for names without A."""
+
+    def __init__(self, upstreams: Sequence[Upstream], *, patience: Seconds, tries: int) -> None:
+        self._upstreams = tuple(upstreams)
+        self._patience = patience
+        self._tries = tries
+        self._endpoints: dict[bool, tuple[asyncio.DatagramTransport, _Endpoint]] = {}
+        self._opening = asyncio.Lock()
+
+    async def lookup(self, host: str) -> Lookup:
+        """The addresses of `host`, or why there are none."""
+        try:
+            name = dns.name.from_text(host)
+        except _MALFORMED:
+            return NoSuchName("not a host name")
+        if not self._upstreams:
+            return NoAnswer("no name server is configured")
+        found = await self._ask(name, dns.rdatatype.A)
+        if isinstance(found, Found) and not found.addresses:
+            found = await self._ask(name, dns.rdatatype.AAAA)
+        if isinstance(found, Found) and not found.addresses:
+            return NoSuchName("the name has no address")
+        return found
+
+    async def _ask(self, name: dns.name.Name, kind: dns.rdatatype.RdataType) -> Lookup:
+        result: Lookup = NoAnswer("no answer")
+        for attempt in range(self._tries):
+            server = self._upstreams[attempt % len(self._upstreams)]
+            try:
+                message = await self._exchange(name, kind, server)
+            except TimeoutError:
+                result = NoAnswer("timeout")
+                continue
+            except OSError as fault:
+                result = NoAnswer(f"name server unreachable: {fault.strerror or fault}")
+                continue
+            result = _judge(message)
+            if not isinstance(result, NoAnswer):
+                break
+        return result
+
+    async def _exchange(
+        self, name: dns.name.Name, kind: dns.rdatatype.RdataType, server: Upstream
+    ) -> dns.message.Message:
+        """One question, one answer; raises TimeoutError or OSError when none comes."""
+        query = dns.message.make_query(name, kind, use_edns=0, payload=_PAYLOAD)
+        async with asyncio.timeout(self._patience):
+            answer = await self._over_udp(query, server)
+            if answer.flags & dns.flags.TC:
+                answer = await _over_tcp(query, server)
+        return answer
+
+    async def _over_udp(self, query: dns.message.Message, server: Upstream) -> dns.message.Message:
+        transport, endpoint = await self._endpoint(":" in server[0])
+        while query.id in endpoint.waiting:
+            query.id = (query.id + 1) & 0xFFFF
+        question = _Question(query, server, asyncio.get_running_loop())
+        endpoint.waiting[query.id] = question
+        try:
+            transport.sendto(query.to_wire(), server)
+            return await question.answer
+        finally:
+            del endpoint.waiting[query.id]
+
+    async def _endpoint(self, six: bool) -> tuple[asyncio.DatagramTransport, _Endpoint]:
+        async with self._opening:
+            if six not in self._endpoints:
+                any_address = ("::", 0) if six else ("0.0.0.0", 0)
+                loop = asyncio.get_running_loop()
+                self._endpoints[six] = await loop.create_datagram_endpoint(_Endpoint, local_addr=any_address)
+            return self._endpoints[six]
+
+    def close(self) -> None:
+        """Give up every question (its answer is an OSError) and close the sockets."""
+        for transport, endpoint in self._endpoints.values():
+            for question in endpoint.waiting.values():
+                if not question.answer.done():
+                    question.answer.set_exception(OSError("closed"))
+            transport.close()
+        self._upstreams = ()
+        self._tries = 0
+
+
+async def _over_tcp(query: dns.message.Message, server: Upstream) -> dns.message.Message:
+    reader, writer = await asyncio.open_connection(*server)
+    try:
+        wire = query.to_wire()
+        writer.write(len(wire).to_bytes(2, "big") + wire)
+        size = int.from_bytes(await reader.readexactly(2), "big")
+        message = _read(await reader.readexactly(size))
+    except asyncio.IncompleteReadError as fault:
+        raise OSError("TCP answer cut short") from fault
+    finally:
+        writer.close()
+    if message is None or not query.is_response(message):
+        raise OSError("malformed TCP answer")
+    return message
+
+
+def _read(wire: bytes) -> dns.message.Message | None:
+    try:
+        return dns.message.from_wire(wire)
+    except _MALFORMED:
+        return None
+
+
+def _judge(message: dns.message.Message) -> Lookup:
+    """What an answer says, following aliases inside it."""
+    code = message.rcode()
+    if code == dns.rcode.NXDOMAIN:
+        return NoSuchName("no such name")
+    if code != dns.rcode.NOERROR:
+        return NoAnswer(dns.rcode.to_text(code).lower())
+    if not isinstance(message, dns.message.QueryMessage):
+        return NoAnswer("not an answer")
+    try:
+        chain = message.resolve_chaining()
+    except _MALFORMED:
+        return NoAnswer("malformed answer")
+    if chain.answer is None:
+        return Found((), Seconds(0))
+    return Found(tuple(record.to_text() for record in chain.answer), Seconds(chain.minimum_ttl))

@@ -1,0 +1,122 @@
+"""HTTP heads: what we send, what we read from what comes back, and which content types we want. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
+ACCEPT_LANGUAGE = "en,*;q=0.5"
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+
+_LARGE = frozenset({"application/pdf", "application/x-pdf"})
+_WANTED = _LARGE | {
+    "",
+    "application/atom+xml",
+    "application/feed+json",
+    "application/json",
+    "application/ld+json",
+    "application/rdf+xml",
+    "application/rss",
+    "application/rss+xml",
+    "application/xhtml+xml",
+    "application/xml",
+}
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+def media_type(content_type: str) -> str:
+    """The bare type of a Content-Type value, lower case; of several joined values the last that is one."""
+    for value in reversed(content_type.split(",")):
+        kind = value.partition(";")[0].strip().lower()
+        if "/" in kind:
+            return kind
+    return ""
+
+
+def wanted(kind: str) -> bool:
+    """Whether a page of this media type is worth its body. A missing type is: sniffing comes later."""
+    return kind.startswith("text/") or kind in _WANTED or (kind.endswith(("+xml", "+json")) and kind[:6] != "image/")
+
+
+def large(kind: str) -> bool:
+    """Whether documents of this type are large by nature and get more time."""
+    return kind in _LARGE
+
+
+def parse_headers(lines: Sequence[bytes]) -> dict[str, str]:
+    """Field lines (status line first, blank line last) as lower-case names; repeats joined by ', '.
+
+    A folded line continues the field before it; a line without a colon is not a field and is left out.
+    """
+    fields: dict[str, str] = {}
+    name = ""
+    for line in lines[1:]:
+        text = line.decode("latin-1")
+        if text[0] in " \t":
+            _continue(fields, name, text.strip())
+            continue
+        name, colon, value = text.partition(":")
+        if not colon:
+            continue
+        name = name.strip().lower()
+        value = value.strip()
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return fields
+
+
+def _continue(fields: dict[str, str], name: str, more: str) -> None:
+    if more and name in fields:
+        fields[name] = f"{fields[name]} {more}"
+
+
+def status_of(line: bytes) -> int:
+    """The code of a status line; 0 when there is none in it."""
+    parts = line.split(None, 2)
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
+
+
+def declared_length(headers: dict[str, str]) -> int:
+    """The body length the headers promise; 0 when they promise none that counts."""
+    if "transfer-encoding" in headers:
+        return 0
+    value = headers.get("content-length", "").partition(",")[0]
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
+
+
+def fixed_fields() -> tuple[str, ...]:
+    """The fields every request carries after Host and User-Agent, in wire order."""
+    return f"Accept: {ACCEPT}", f"Accept-Language: {ACCEPT_LANGUAGE}", f"Accept-Encoding: {ACCEPT_ENCODING}"
+
+
+def conditions(etag: str | None, last_modified: str | None) -> list[str]:
+    """The conditional fields of a revisit. A validator that could not stand in a header line is left out."""
+    fields = []
+    if etag and _sendable(etag):
+        fields.append(f"If-None-Match: {etag}")
+    if last_modified and _sendable(last_modified):
+        fields.append(f"If-Modified-Since: {last_modified}")
+    return fields
+
+
+def _sendable(value: str) -> bool:
+    # A control character here would let a server write lines into our next request. A blank end would be
+    # trimmed on the way, so the record of the request would differ from the wire.
+    return value.isprintable() and value.isascii() and value == value.strip()
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Authority as the Host field wants it, and the request target, of an absolute http(s) URL."""
+    scheme, _, rest = url.partition("://")
+    rest = rest.partition("#")[0]
+    cut = min((i for i in (rest.find("/"), rest.find("?")) if i >= 0), default=len(rest))
+    authority, target = rest[:cut].lower(), rest[cut:]
+    if not target.startswith("/"):
+        target = "/" + target
+    return authority.removesuffix(_DEFAULT_PORTS.get(scheme.lower(), ":")), target
+
+
+def request_head(url: str, user_agent: str, fields: Iterable[str]) -> bytes:
+    """The head of a GET, byte for byte as it goes over an HTTP/1.1 wire (over HTTP/2: its HTTP/1.1 form)."""
+    authority, target = split_url(url)
+    lines = "\r\n".join((f"GET {target} HTTP/1.1", f"Host: {authority}", f"User-Agent: {user_agent}", *fields))
+    return f"{lines}\r\n\r\n".encode("latin-1")

@@ -1,0 +1,189 @@
+"""One easy handle and the fetch it is working on: what libcurl's callbacks see and decide."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pycurl
+
+from harvestman.fetch import heads
+from harvestman.fetch.limits import Limits
+from harvestman.model import Answer, FailureKind, Instant, Request
+
+Guard: TypeAlias = Callable[[str], str | None]
+"""Says why an address must not be touched; None when it may be."""
+
+_STOP = -1
+"""What a callback returns to make libcurl drop the transfer (and its connection)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every transfer of a fetcher shares."""
+
+    limits: Limits
+    guard: Guard
+    now: Callable[[], Instant]
+    ticks: Callable[[], float]
+    """The event loop's clock, which deadlines are kept by; `now` only stamps."""
+
+
+class Transfer:
+    """A pooled easy handle. `begin` makes it a new fetch; its callbacks fill the fields and may set a verdict."""
+
+    __slots__ = (
+        "body_cap",
+        "chunks",
+        "curl",
+        "cut",
+        "deadline",
+        "done",
+        "fields",
+        "first_byte",
+        "head_size",
+        "headers",
+        "lines",
+        "plain",
+        "request",
+        "size",
+        "started",
+        "status",
+        "surroundings",
+        "tls_error",
+        "verdict",
+    )
+
+    request: Request
+    done: Callable[[Answer], None]
+    started: Instant
+    first_byte: Instant | None
+    deadline: float
+    lines: list[bytes]
+    head_size: int
+    status: int
+    headers: dict[str, str] | None
+    """None until the final head is complete."""
+    chunks: list[bytes]
+    size: int
+    body_cap: int
+    cut: bool
+    """The body was stopped at its cap on purpose; what came is the answer."""
+    verdict: tuple[FailureKind, str] | None
+    """Why one of our callbacks stopped the transfer."""
+    tls_error: str | None
+    fields: Sequence[str]
+    """The request fields after Host and User-Agent."""
+    plain: bool
+    """The handle carries the fixed fields and no conditional ones."""
+
+    def __init__(self, curl: pycurl.Curl, surroundings: Surroundings) -> None:
+        self.curl = curl
+        self.surroundings = surroundings
+        self.plain = False
+        curl.setopt(pycurl.HEADERFUNCTION, self.on_header)
+        curl.setopt(pycurl.WRITEFUNCTION, self.on_body)
+        curl.setopt(pycurl.OPENSOCKETFUNCTION, self.on_socket)
+
+    def begin(self, request: Request, done: Callable[[Answer], None], fields: Sequence[str]) -> None:
+        """Forget the fetch before and become this one. Touches no libcurl option."""
+        self.request = request
+        self.done = done
+        self.fields = fields
+        self.tls_error = None
+        self.started = self.surroundings.now()
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Forget what came so far: the same request goes out again."""
+        limits = self.surroundings.limits
+        self.deadline = self.surroundings.ticks() + limits.first_byte
+        self.first_byte = None
+        self.lines = []
+        self.head_size = 0
+        self.status = 0
+        self.headers = None
+        self.chunks = []
+        self.size = 0
+        self.body_cap = limits.robots_body if self.request.robots else limits.body
+        self.cut = False
+        self.verdict = None
+
+    def on_header(self, line: bytes) -> int | None:
+        """Collect the head. Runs once per line: only the last line of a head takes the long way."""
+        if self.first_byte is None:
+            self._note_first_byte()
+        self.head_size += len(line)
+        if self.head_size > self.surroundings.limits.head:
+            return self._refuse(FailureKind.PROTOCOL, f"more than {self.surroundings.limits.head} bytes of headers")
+        if self.headers is not None:
+            return None  # a trailer
+        self.lines.append(line)
+        return self._end_head() if line in (b"\r\n", b"\n") else None
+
+    def _note_first_byte(self) -> None:
+        self.first_byte = self.surroundings.now()
+        self.deadline = self.surroundings.ticks() + self.surroundings.limits.total_html
+
+    def _end_head(self) -> int | None:
+        self.status = heads.status_of(self.lines[0])
+        if 100 <= self.status < 200 and self.status != 101:
+            self.lines.clear()
+            return None
+        self.headers = heads.parse_headers(self.lines)
+        if 200 <= self.status < 300:
+            return None if self.request.robots else self._judge_page(self.headers)
+        self.body_cap = min(self.body_cap, self.surroundings.limits.error_body)
+        return None
+
+    def _judge_page(self, headers: dict[str, str]) -> int | None:
+        """The gate: a body nobody will read is not downloaded."""
+        kind = heads.media_type(headers.get("content-type", ""))
+        if not heads.wanted(kind):
+            return self._refuse(FailureKind.UNWANTED, kind)
+        if heads.declared_length(headers) > self.body_cap:
+            return self._refuse(FailureKind.TOO_LARGE, f"announces {headers['content-length']} bytes")
+        if heads.large(kind):
+            limits = self.surroundings.limits
+            self.deadline += limits.total_large - limits.total_html
+        return None
+
+    def on_body(self, chunk: bytes) -> int | None:
+        """Collect the body up to its cap."""
+        self.chunks.append(chunk)
+        self.size += len(chunk)
+        return None if self.size <= self.body_cap else self._overflow()
+
+    def _overflow(self) -> int:
+        if 200 <= self.status < 300 and not self.request.robots:
+            return self._refuse(FailureKind.TOO_LARGE, f"more than {self.body_cap} bytes")
+        self.chunks[-1] = self.chunks[-1][: self.body_cap - self.size]
+        self.cut = True
+        return _STOP
+
+    def on_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
+        """The last look at the address, at the moment a socket is made for it."""
+        family, kind, protocol, peer = address
+        ip = peer[0]
+        pinned = same_address(ip, self.request.address)
+        reason = self.surroundings.guard(ip) if pinned else f"{ip} is not the vetted address"
+        if reason is not None:
+            self.verdict = FailureKind.GUARD, reason
+            return pycurl.SOCKET_BAD
+        return socket.socket(family, kind, protocol)
+
+    def _refuse(self, kind: FailureKind, detail: str) -> int:
+        self.verdict = kind, detail
+        return _STOP
+
+
+def same_address(one: str, other: str) -> bool:
+    """Whether two spellings name one IP address."""
+    if one == other:
+        return True
+    try:
+        return socket.inet_pton(socket.AF_INET6, one) == socket.inet_pton(socket.AF_INET6, other)
+    except OSError:
+        return False

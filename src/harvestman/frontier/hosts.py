@@ -1,0 +1,135 @@
+"""One host with a place in RAM: its clock, its window on its queue, where it stands."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+
+from harvestman.model import BUCKETS, HostKey, HostRecord, Instant, Origin, Partition, Seconds, SiteKey
+from harvestman.policy.politeness import HostClock, inherited
+from harvestman.policy.priority import shares
+from harvestman.ports import Pending, State
+
+ALL_BUCKETS = (1 << BUCKETS) - 1
+
+
+class Place(enum.IntEnum):
+    """A host is in exactly one place, so it cannot be leased twice."""
+
+    IDLE = 0
+    """Nothing queued."""
+    WAITING = 1
+    """In the heap, until its next allowed moment."""
+    READY = 2
+    """In a bucket of the front, allowed now."""
+    LEASED = 3
+    BEHIND = 4
+    """Its address is leased to another host; woken when that ends."""
+    AWAY = 5
+    """Its robots.txt redirects to another host, which is being asked."""
+
+
+class Errand:
+    """A robots.txt that lies behind a redirect: to be asked of this host on behalf of `origin`."""
+
+    __slots__ = ("hops", "origin", "url")
+
+    def __init__(self, url: str, origin: Origin, hops: int) -> None:
+        self.url = url
+        self.origin = origin
+        self.hops = hops
+
+
+class Host:
+    """See the module. `tails` has a bit per bucket that may hold more on disk than the window has read."""
+
+    __slots__ = (
+        "address", "address_until", "clock", "crawl_delay", "cursors", "errands", "fetched", "name", "partition", "place",
+        "read", "served", "site", "slot", "tails", "window",
+    )  # fmt: skip
+
+    def __init__(self, name: HostKey, site: SiteKey, partition: Partition) -> None:
+        self.name = name
+        self.site = site
+        self.partition = partition
+        self.clock = HostClock()
+        self.crawl_delay: Seconds | None = None
+        self.fetched = 0
+        self.served = 0
+        self.cursors = [0] * BUCKETS
+        self.read = [0] * BUCKETS
+        self.tails = 0
+        self.window: deque[Pending] = deque()
+        self.place = Place.IDLE
+        self.address = ""
+        self.address_until = Instant(0.0)
+        self.slot = Instant(0.0)
+        self.errands: deque[Errand] = deque()
+
+    @classmethod
+    def restored(cls, record: HostRecord, partition: Partition, floor: Seconds, opened: Instant) -> Host:
+        """A host taken over from disk. `opened`: when this process began; a full interval is waited from then."""
+        host = cls(record.host, record.site, partition)
+        clock = HostClock(record.next_allowed, record.delay, record.failures, record.sick_until)
+        host.clock = inherited(clock, floor, opened)
+        host.fetched = record.fetched
+        host.cursors = list(record.cursors) or [0] * BUCKETS
+        host.read = list(host.cursors)
+        return host
+
+    def record(self) -> HostRecord:
+        clock = self.clock
+        return HostRecord(
+            self.name, self.site, clock.next_allowed, clock.delay, clock.failures, clock.sick_until, self.fetched,
+            self.cursors.copy(),
+        )  # fmt: skip
+
+    @property
+    def bucket(self) -> int:
+        """How urgent its next URL is."""
+        if self.errands:
+            return 0
+        if self.window:
+            return self.window[0].bucket
+        return (self.tails & -self.tails).bit_length() - 1 if self.tails else BUCKETS - 1
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.errands or self.window or self.tails)
+
+    def queued(self, mask: int) -> None:
+        """New entries lie on disk in these buckets. More urgent ones than the window holds make it read again."""
+        self.tails |= mask
+        if self.place is not Place.LEASED and self.window and mask & ((1 << self.window[0].bucket) - 1):
+            self.forget_window()
+
+    def forget_window(self) -> None:
+        for entry in self.window:
+            self.tails |= 1 << entry.bucket
+        self.window.clear()
+        self.read = self.cursors.copy()
+
+    def consumed(self, entry: Pending) -> None:
+        """The head of the window is settled: reads after a restart begin behind it."""
+        self.cursors[entry.bucket] = max(self.cursors[entry.bucket], entry.seq + 1)
+
+    async def refill(self, state: State, limit: int) -> bool:
+        """Read the next entries from disk: each bucket its share, then the most urgent first."""
+        for share in (*_passes(limit), (limit,) * BUCKETS):
+            for bucket in range(BUCKETS):
+                wanted = min(share[bucket], limit - len(self.window))
+                if self.tails >> bucket & 1 and wanted > 0:
+                    await self._read(state, bucket, wanted)
+        return bool(self.window)
+
+    async def _read(self, state: State, bucket: int, wanted: int) -> None:
+        entries = await state.window(self.partition, self.name, bucket, self.read[bucket], wanted)
+        self.window.extend(entries)
+        if entries:
+            self.read[bucket] = entries[-1].seq + 1
+        if len(entries) < wanted:
+            self.tails &= ~(1 << bucket)
+
+
+def _passes(limit: int) -> tuple[tuple[int, ...], ...]:
+    return (shares(limit),) if limit > BUCKETS else ()

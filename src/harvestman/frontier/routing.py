@@ -1,0 +1,49 @@
+"""Which partition a link belongs to, and under which name it is known there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harvestman.model import Discovery, HostKey, Partition, SiteKey, UrlId
+from harvestman.policy.sites import site_of
+from harvestman.policy.urls import host_of, key, partition_of, url_id
+
+
+@dataclass(slots=True)
+class Routed:
+    """A discovery with its address in State."""
+
+    found: Discovery
+    host: HostKey
+    site: SiteKey
+    partition: Partition
+
+    @property
+    def id(self) -> UrlId:
+        return url_id(key(self.found.url), self.partition)
+
+
+class Router:
+    """Host -> (site, partition), remembered."""
+
+    def __init__(self, partitions: int, remembered: int = 50_000) -> None:
+        self._partitions = partitions
+        self._remembered = remembered
+        self._known: dict[str, tuple[HostKey, SiteKey, Partition]] = {}
+
+    def place(self, host: HostKey) -> tuple[HostKey, SiteKey, Partition]:
+        found = self._known.get(host)
+        if found is None:
+            if len(self._known) >= self._remembered:
+                self._known.clear()
+            site = site_of(host)
+            found = self._known[host] = (host, site, partition_of(site, self._partitions))
+        return found
+
+    def route(self, found: Discovery) -> Routed:
+        host, site, partition = self.place(host_of(found.url))
+        return Routed(found, host, site, partition)
+
+    def id_of(self, url: str) -> UrlId:
+        """The name in State of a URL in request form."""
+        return url_id(key(url), self.place(host_of(url))[2])

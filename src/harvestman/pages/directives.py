@@ -1,0 +1,53 @@
+"""What a page asks of robots: <meta name=robots> and X-Robots-Tag.
+
+Directives for all robots and those for us add up: the stricter wins, as search engines read them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_VALUED = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
+"""Directives written `name: value`; any other name before a colon is a robot's."""
+
+
+class Directives(NamedTuple):
+    """Whether a page may be indexed and its links followed."""
+
+    noindex: bool = False
+    nofollow: bool = False
+
+    def __or__(self, other: object) -> Directives:
+        if not isinstance(other, Directives):
+            return NotImplemented
+        return Directives(self.noindex or other.noindex, self.nofollow or other.nofollow)
+
+
+def from_words(content: str) -> Directives:
+    """The directives of a meta element's content, or of the part of a header that is meant for us."""
+    words = content.lower().replace(",", " ").split()
+    return Directives("noindex" in words or "none" in words, "nofollow" in words or "none" in words)
+
+
+def from_header(value: str, agent: str) -> Directives:
+    """The directives of an X-Robots-Tag header that are for all robots or for `agent`.
+
+    `name: a, b` is for that robot alone, up to the next name; repeated headers come joined by commas.
+    """
+    if not value:
+        return Directives()
+    ours = [words for words, robot in _by_robot(value) if robot in ("", "*", agent.lower())]
+    return from_words(",".join(ours))
+
+
+def _by_robot(value: str) -> list[tuple[str, str]]:
+    robot = ""
+    parts: list[tuple[str, str]] = []
+    for part in value.lower().split(","):
+        name, colon, rest = part.partition(":")
+        if not colon:
+            parts.append((part, robot))
+        elif name.strip() not in _VALUED:
+            robot = name.strip()
+            parts.append((rest, robot))
+    return parts

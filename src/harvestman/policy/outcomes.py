@@ -1,0 +1,81 @@
+"""The one place that turns an answer into a URL's next status and its next date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+from harvestman.config import Limits, Retry
+from harvestman.errors import UrlError
+from harvestman.model import Answer, Failure, FailureKind, Instant, Response, Seconds, Status
+from harvestman.policy import urls
+from harvestman.policy.ladder import retry_after
+from harvestman.policy.politeness import back_off
+
+REDIRECTS = (301, 302, 303, 307, 308)
+_FINAL = frozenset({FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD})
+"""Asking again would give the same."""
+_PASSING = frozenset({408, 425, 429, *range(500, 600)})
+
+
+@dataclass(slots=True, frozen=True)
+class Decision:
+    """What becomes of a URL after an answer."""
+
+    status: Status
+    reason: str
+    retry_at: Instant | None = None
+    target: str | None = None
+    """Where a redirect leads, in request form."""
+    rename: str | None = None
+    """Ask again under this spelling: a redirect that only adds or drops what the key ignores (/dir to /dir/)."""
+    error: str | None = None
+    """The word it is counted under when something went wrong."""
+
+
+def decide(url: str, answer: Answer, attempts: int, hops: int, retry: Retry, limits: Limits, chance: float) -> Decision:
+    """`attempts` counts this one."""
+    if isinstance(answer, Failure):
+        return _failed(answer, attempts, retry, chance)
+    if answer.status in REDIRECTS and "location" in answer.headers:
+        return _redirected(url, answer, hops, limits)
+    if 200 <= answer.status < 300:
+        return Decision(Status.FETCHED, "ok")
+    if answer.status == 304:
+        return Decision(Status.FETCHED, "not modified")
+    if answer.status in _PASSING:
+        word = "throttled" if answer.status in (429, 503) else f"http_{answer.status // 100}xx"
+        asked = retry_after(answer.headers, answer.finished) or Seconds(0.0)
+        return _again(f"HTTP {answer.status}", word, answer.finished, attempts, asked, retry, chance)
+    return Decision(Status.GONE, f"HTTP {answer.status}", error=f"http_{answer.status}")
+
+
+def _failed(answer: Failure, attempts: int, retry: Retry, chance: float) -> Decision:
+    words = f"{answer.kind}: {answer.detail}" if answer.detail else str(answer.kind)
+    if answer.kind in _FINAL:
+        return Decision(Status.REFUSED, words, error=str(answer.kind))
+    return _again(words, str(answer.kind), answer.finished, attempts, Seconds(0.0), retry, chance)
+
+
+def _again(
+    reason: str, word: str, now: Instant, attempts: int, asked: Seconds, retry: Retry, chance: float
+) -> Decision:
+    if attempts >= retry.attempts:
+        return Decision(Status.DEAD, f"{reason} (attempt {attempts} of {retry.attempts})", error=word)
+    when = Instant(now + max(asked, back_off(attempts, retry, chance)))
+    return Decision(Status.PENDING, reason, retry_at=when, error=word)
+
+
+def _redirected(url: str, answer: Response, hops: int, limits: Limits) -> Decision:
+    if hops + 1 > limits.max_hops:
+        return Decision(Status.REDIRECTED, f"more than {limits.max_hops} redirects", error="redirect_limit")
+    location = answer.headers["location"]
+    try:
+        target = urls.request_form(urljoin(url, location.strip()))
+    except (UrlError, ValueError) as error:
+        return Decision(Status.REDIRECTED, f"bad redirect: {error}", error="bad_redirect")
+    if target == url:
+        return Decision(Status.REDIRECTED, "redirects to itself", error="redirect_loop")
+    if urls.key(target) == urls.key(url):
+        return Decision(Status.PENDING, f"HTTP {answer.status}", retry_at=answer.finished, rename=target)
+    return Decision(Status.REDIRECTED, f"HTTP {answer.status}", target=target)

@@ -1,0 +1,163 @@
+"""The simulated web as a pure function of its plan: who is there, what links to what, what changes when.
+
+The server makes pages of it, the name server answers from it, and the audit walks it to know what a crawl should see.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from hashlib import shake_128
+from itertools import accumulate
+from struct import Struct
+from typing import NamedTuple
+
+from xxhash import xxh3_64_intdigest
+
+from harvestman.sim.hosts import Feature, Host, deal
+from harvestman.sim.odd import RULED_ENTRIES, RULED_URLS, Entry, Kind, Odd, entries, odd_urls
+from harvestman.sim.paths import BLOCK, block_count, normal, numbers, paths
+from harvestman.sim.plan import Plan
+from harvestman.sim.traps import trap
+
+FOREIGN = 24
+"""Links of a page to pages of other hosts."""
+SECTIONS_END = 9
+"""Home and the section pages are the numbers below this; they carry the navigation and the links to odd URLs."""
+_DICE = 2 * FOREIGN + 4
+_FIRST_DICE = Struct(f"<{_DICE}H")
+_MEDIAN, _SPREAD, _LARGEST = 30_000, 0.8, 300_000
+CHANGE_PERIODS = (20.0, 120.0, 600.0, 3600.0, 86_400.0)
+
+
+class Throw(NamedTuple):
+    """The chance in a page, thrown once and for ever."""
+
+    foreign_hosts: tuple[int, ...]
+    foreign_pages: tuple[int, ...]
+    blocks: tuple[int, ...]
+    """Which blocks of links to its own host it carries."""
+    title: int
+
+
+class Web:
+    """Everything there is to know about the web of one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.hosts = deal(plan)
+        self.by_name = {host.name: host for host in self.hosts}
+        self.order = self._family()
+        self._place = {index: place for place, index in enumerate(self.order)}
+        self._popular = self._popularity()
+        self._sizes = _size_quantiles()
+        self._blocks = block_count(plan.pages)
+
+    def _family(self) -> list[int]:
+        """Hosts in the order of the tree of links that leads to them all; those that lead nowhere come last, as leaves."""
+        rng = random.Random(f"family/{self.plan.seed}")
+        rest = list(range(1, self.plan.hosts))
+        rng.shuffle(rest)
+        rest.sort(key=lambda index: self.hosts[index].shut or not self.hosts[index].resolves)
+        return [0, *rest]
+
+    def _popularity(self) -> list[int]:
+        """65,536 host indexes, each as often as a Zipf law (exponent 1) over a random ranking has it."""
+        rng = random.Random(f"popularity/{self.plan.seed}")
+        ranking = list(range(self.plan.hosts))
+        rng.shuffle(ranking)
+        weights = list(accumulate(1 / (rank + 1) for rank in range(len(ranking))))
+        return rng.choices(ranking, cum_weights=weights, k=65_536)
+
+    # -- seeds and names
+
+    def seed_hosts(self) -> list[Host]:
+        return [self.hosts[index] for index in self.order[: self.plan.seed_count]]
+
+    def seeds(self, port: int) -> list[str]:
+        return [f"http://{host.name}:{port}/" for host in self.seed_hosts()]
+
+    def path(self, host: Host, page: int) -> str:
+        return paths(host.layout, self.plan.pages)[page]
+
+    def page(self, host: Host, path: str) -> int | None:
+        """The ordinary page at a path in its normal form."""
+        return numbers(host.layout, self.plan.pages).get(path)
+
+    def odd(self, host: Host, path: str) -> Odd | None:
+        """The odd URL at a path in its normal form."""
+        if host.ruled and path in RULED_URLS:
+            return RULED_URLS[path]
+        return odd_urls(host.feature).get(path) or trap(host.feature, path, self.plan.profile == "wild")
+
+    def look(self, host: Host, target: str) -> int | Odd | None:
+        """What a request target in any spelling means."""
+        path = normal(target)
+        page = self.page(host, path)
+        return self.odd(host, path) if page is None else page
+
+    def kind(self, host: Host, target: str) -> Kind | None:
+        """The label of a URL; None when the web has no such URL."""
+        found = self.look(host, target)
+        return found.kind if isinstance(found, Odd) else None if found is None else Kind.PAGE
+
+    # -- links
+
+    def throw(self, host: Host, page: int) -> Throw:
+        dice = _FIRST_DICE.unpack(shake_128(b"%d/%d/%d" % (self.plan.seed, host.index, page)).digest(2 * _DICE))
+        popular, pages, blocks = self._popular, self.plan.pages, self._blocks
+        first = page if BLOCK * page + 1 < pages else dice[2 * FOREIGN] % blocks
+        return Throw(
+            tuple([popular[die] for die in dice[:FOREIGN]]),
+            tuple([(die >> 1) % pages if die & 1 else 0 for die in dice[FOREIGN : 2 * FOREIGN]]),
+            (first, dice[2 * FOREIGN + 1] % blocks, dice[2 * FOREIGN + 2] % blocks),
+            dice[2 * FOREIGN + 3],
+        )
+
+    def children(self, host: Host) -> list[int]:
+        """The hosts that the home page of this one makes known: the guarantee that every host can be found."""
+        place = self._place[host.index] + 1
+        return [self.order[child - 1] for child in (2 * place, 2 * place + 1) if child <= len(self.order)]
+
+    def entries(self, host: Host) -> tuple[Entry, ...]:
+        """The links to odd URLs on its home and section pages."""
+        return (RULED_ENTRIES if host.ruled else ()) + entries(host.feature)
+
+    def redirect(self, host: Host, odd: Odd) -> tuple[Host, str]:
+        """Where a redirect leads."""
+        to = self.hosts[(host.index + odd.away) % self.plan.hosts] if odd.away else host
+        if isinstance(odd.target, int):
+            return to, self.path(to, odd.target % self.plan.pages)
+        return to, odd.target or "/"
+
+    # -- bodies
+
+    def size(self, host: Host, page: int) -> int:
+        """How many bytes the page should have: log-normal, median 30 KB, at most 300 KB."""
+        return self._sizes[xxh3_64_intdigest(b"%d/%d" % (host.index, page), self.plan.seed) & 1023]
+
+    def period(self, host: Host, page: int) -> float:
+        """The mean time between two changes of a page, in seconds; 0 when it never changes."""
+        return CHANGE_PERIODS[page % len(CHANGE_PERIODS)] if host.feature is Feature.CHANGING else 0.0
+
+    def version(self, host: Host, page: int, elapsed: float) -> int:
+        """How often the page has changed since the start: once in every period, at a moment chance decides."""
+        period = self.period(host, page)
+        if not period:
+            return 0
+        turn, into = divmod(elapsed, period)
+        return int(turn) + (into >= self._moment(host, page, int(turn)) * period)
+
+    def changed_at(self, host: Host, page: int, version: int) -> float:
+        """When a page got to this version (1 or more), in seconds since the start."""
+        turn = version - 1
+        return (turn + self._moment(host, page, turn)) * self.period(host, page)
+
+    def _moment(self, host: Host, page: int, turn: int) -> float:
+        return xxh3_64_intdigest(b"%d/%d/%d" % (host.index, page, turn), self.plan.seed) % 1000 / 1000
+
+
+def _size_quantiles() -> list[int]:
+    curve = statistics.NormalDist()
+    odds = ((step + 0.5) / 1024 for step in range(1024))
+    return [min(_LARGEST, int(_MEDIAN * 2.718281828 ** (_SPREAD * curve.inv_cdf(chance)))) for chance in odds]

@@ -1,0 +1,99 @@
+"""The CDXJ index: which record holds which URL at which time, in the form replay tools search.
+
+It is derived from the WARC files and never written while crawling: the hot path is free of it, and a lost or torn index
+is simply built again. Lines are those of cdxj-indexer; keys are SURTs as pywb makes them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from .members import Member, members
+from .records import parse_record, response_of
+
+INDEX = "index.cdxj"
+_INDEXED = ("response", "revisit")
+_WWW = re.compile(r"www\d*\.")
+_SLASHES = re.compile(r"/{2,}")
+_MIME_END = re.compile(r"[;\s]")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_ESCAPED = {code: f"%{code:02x}" for code in (*range(0x21), *range(0x7F, 0x100), ord("#"), ord("%"))}
+
+
+def build_index(directory: Path) -> Path:
+    """Index every WARC file in `directory` (one .cdxj each, kept while up to date), then merge into index.cdxj."""
+    parts = [_part(warc) for warc in sorted(directory.glob("*.warc.gz"))]
+    target = directory / INDEX
+    with ExitStack() as stack:
+        lines = [stack.enter_context(part.open(encoding="utf-8")) for part in parts]
+        _write(target, heapq.merge(*lines))
+    return target
+
+
+def index(warc: Path) -> Iterator[str]:
+    """The index lines of one WARC file, in the order of its records, each ending in a newline."""
+    for member in members(warc):
+        line = _line(member, warc.name)
+        if line is not None:
+            yield line
+
+
+def surt(url: str) -> str:
+    """The key of a URL: host names reversed, so that a site's pages are neighbours, and spelling evened out."""
+    parts = urlsplit(url)
+    host = _WWW.sub("", (parts.hostname or "").lower(), count=1) if parts.hostname else ""
+    port = f":{parts.port}" if parts.port and parts.port != _DEFAULT_PORTS.get(parts.scheme) else ""
+    path = _SLASHES.sub("/", _evened(parts.path)) or "/"
+    path = path[:-1] if len(path) > 1 and path.endswith("/") else path
+    query = "&".join(sorted(_evened(parts.query).split("&"), key=lambda pair: tuple(pair.split("=", 1))))
+    return f"{','.join(reversed(host.split('.')))}{port}){path}{'?' + query if query else ''}"
+
+
+def _evened(text: str) -> str:
+    """Lower case, with %XX only where a character needs it."""
+    raw = text.encode("utf-8", "surrogatepass")
+    if b"%" in raw:
+        while (plain := unquote_to_bytes(raw)) != raw:
+            raw = plain
+    return raw.decode("latin-1").translate(_ESCAPED).lower()
+
+
+def _part(warc: Path) -> Path:
+    part = warc.with_suffix(".cdxj")
+    if not part.exists() or part.stat().st_mtime_ns <= warc.stat().st_mtime_ns:
+        _write(part, iter(sorted(index(warc))))
+    return part
+
+
+def _write(path: Path, lines: Iterator[str]) -> None:
+    """All or nothing: readers never meet half an index."""
+    unfinished = path.with_suffix(".unfinished")
+    with unfinished.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+    unfinished.replace(path)
+
+
+def _line(member: Member, file: str) -> str | None:
+    fields, block = parse_record(member.data)
+    kind = fields.get("warc-type")
+    if kind not in _INDEXED:
+        return None
+    response = response_of(fields, block)
+    mime = _MIME_END.split(response.headers.get("content-type", ""), maxsplit=1)[0]
+    entry = {
+        "url": response.url,
+        "mime": "warc/revisit" if kind == "revisit" else mime,
+        "status": str(response.status),
+        "digest": fields.get("warc-payload-digest", ""),
+        "length": str(member.length),
+        "offset": str(member.offset),
+        "filename": file,
+    }
+    digits = re.sub(r"\D", "", fields["warc-date"])[:14]
+    return f"{surt(response.url)} {digits} {json.dumps({name: value for name, value in entry.items() if value})}\n"
