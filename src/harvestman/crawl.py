@@ -46,6 +46,7 @@ PULSE = 0.01
 """Seconds between looks at the frontier: leases are handed out, and small groups taken in, at this pace."""
 RIPEN_EVERY = 0.5
 SYNC_EVERY = 5.0
+STILL_EVERY = 0.1
 
 _encode = msgspec.msgpack.Encoder().encode
 _discoveries = msgspec.msgpack.Decoder(list[Discovery]).decode
@@ -85,7 +86,8 @@ class Crawler:
         """Stop at once: what is in flight stays queued."""
         self.idle = False
         """Nothing to do, nothing under way, nothing that will come up within the patience."""
-        self._page_leases = 0
+        self.page_leases = 0
+        """Pages under way."""
         self._resolving: set[asyncio.Task[None]] = set()
         self._answers: deque[tuple[Lease, Answer]] = deque()
         self._outgoing: dict[Partition, list[Discovery]] = {}
@@ -93,26 +95,30 @@ class Crawler:
         self._wake = asyncio.Event()
         self._ripe_at = 0.0
         self._sync_at = 0.0
+        self._still_at = 0.0
         self._syncing: asyncio.Task[None] | None = None
 
     # -- the loop ----------------------------------------------------------------------------------------------
 
     async def run(self, until: Callable[[], bool]) -> None:
-        """Crawl until `until()` says so (asked when idle or draining and nothing is under way)."""
-        while not self.halted:
-            now = self._clock.now()
-            await self._lease_out(now)
-            await self._pause()
-            await self._take_in()
-            if self._quiet() and await self._stands_still() and until():
-                return
+        """Crawl until `until()` says so; it is asked when nothing is under way and nothing will come up soon."""
+        while not (await self.step() and until()) and not self.halted:
+            pass
+
+    async def step(self) -> bool:
+        """One turn: lease out, wait a little, take in, commit. True when it stands still."""
+        now = self._clock.now()
+        await self._lease_out(now)
+        await self._pause()
+        await self._take_in()
+        return self._quiet() and await self._stands_still(now)
 
     async def _lease_out(self, now: Instant) -> None:
         while self._may_ask():
             lease = await self._frontier.next(now)
             if lease is None:
                 return
-            self._page_leases += not lease.robots
+            self.page_leases += not lease.robots
             if lease.address:
                 self._fetch(lease)
             elif (known := self._resolver.peek(lease.host)) is not None:
@@ -125,7 +131,7 @@ class Crawler:
     def _may_ask(self) -> bool:
         """Back-pressure: answers that wait to be taken in slow fetching down."""
         under_way = self._fetcher.in_flight + len(self._resolving) + len(self._answers)
-        return not self.draining and under_way < self._config.in_flight and self._page_leases < self.allowance
+        return not self.draining and under_way < self._config.in_flight and self.page_leases < self.allowance
 
     async def _resolve(self, lease: Lease) -> None:
         self._resolved(lease, await self._resolver.resolve(lease.host))
@@ -140,7 +146,7 @@ class Crawler:
         elif self._frontier.claim(lease, found.addresses[refusals.index(None)], found.expires, now):
             self._fetch(lease)
         else:
-            self._page_leases -= not lease.robots
+            self.page_leases -= not lease.robots
 
     def _failed(self, lease: Lease, kind: FailureKind, detail: str, now: Instant) -> None:
         self._arrived(lease, Failure(lease.url, kind, detail, "", now, now))
@@ -168,6 +174,8 @@ class Crawler:
 
     async def _take_in(self) -> None:
         now = self._clock.now()
+        if self._answers:
+            self.idle = False
         answers = [self._answers.popleft() for _ in range(min(GROUP, len(self._answers)))]
         pages: list[Handed] = [(lease, lease.record, answer, None) for lease, answer in answers if lease.record]
         for lease, answer in answers:
@@ -193,7 +201,7 @@ class Crawler:
         group = await self._harvest.gather(answers)
         links: list[Routed] = []
         for taken in group:
-            self._page_leases -= 1
+            self.page_leases -= 1
             self._count(taken)
             chance = self._harvest.chance()
             self._frontier.settle(taken.lease, taken.answer, taken.decision, taken.visit(), chance)
@@ -282,12 +290,12 @@ class Crawler:
         if self._backlog and room > 0:
             stored = await self._state.outbox(4 * GROUP)
             self._backlog = len(stored) == 4 * GROUP
-            await self._bus.publish(stored)
-        elif len(parcels) <= room:
-            if parcels:
-                await self._bus.publish(parcels)
-        else:
+            parcels = stored
+        elif len(parcels) > room:
             self._backlog = True
+            return
+        if parcels:
+            await self._bus.publish(parcels)
 
     async def _sync(self) -> None:
         await asyncio.to_thread(self._warc.sync)
@@ -299,12 +307,13 @@ class Crawler:
     def _quiet(self) -> bool:
         return not (self._fetcher.in_flight or self._resolving or self._answers)
 
-    async def _stands_still(self) -> bool:
+    async def _stands_still(self, now: Instant) -> bool:
         """Draining or out of pages: enough that nothing is under way. Else there must be nothing left to do soon."""
-        if self.draining:
-            return True
+        if self.draining or now < self._still_at:
+            return self.draining
+        self._still_at = now + STILL_EVERY
         under_way = self._bus.under_way() + len(self._outgoing) + self._backlog
-        waits = await self._frontier.horizon() > self._clock.now() + self._config.limits.patience
+        waits = await self._frontier.horizon() > now + self._config.limits.patience
         self.idle = not under_way and (waits or self.allowance <= 0)
         return self.idle
 
@@ -320,6 +329,9 @@ class Crawler:
             await self._route([self._router.route(found) for found in _discoveries(parcel.body)], now)
         self._frontier.changes.delivered += [(parcel.partition, parcel.seq) for parcel in own]
         await self._commit(now)
+
+    def next_at(self) -> Instant:
+        return self._frontier.wake_at()
 
     def counts(self) -> Counter[str]:
         return Counter(self._frontier.counts())

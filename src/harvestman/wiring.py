@@ -56,7 +56,7 @@ def resolver_address(dns: str) -> tuple[str, int] | None:
     """'HOST:PORT' or 'HOST' or '' -> the upstream to ask."""
     if not dns:
         return None
-    host, colon, port = dns.rpartition(":") if dns.count(":") == 1 else (dns, "", "53")
+    host, _, port = dns.rpartition(":") if dns.count(":") == 1 else (dns, "", "53")
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(f"dns: {dns!r} is not HOST:PORT")
     return host.strip("[]"), int(port)

@@ -35,22 +35,31 @@ class RawServer:
     connections: int = 0
     port: int = 0
 
+    talks: set[asyncio.Task[object]] = field(default_factory=set)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                self.heads.append(head)
-                path = head.split(b" ", 2)[1].decode("latin-1")
-                reply = self.replies.get(path, self.replies.get("*", b""))
-                if not isinstance(reply, bytes):
-                    await reply(reader, writer)
-                    break
-                writer.write(reply)
-                await writer.drain()
-                if b"Connection: close" in reply.partition(b"\r\n\r\n")[0]:
-                    break
+        talk = asyncio.current_task()
+        assert talk is not None
+        self.talks.add(talk)
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            await self.talk(reader, writer)
+        self.talks.discard(talk)
         writer.close()
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.heads.append(head)
+            path = head.split(b" ", 2)[1].decode("latin-1")
+            reply = self.replies.get(path, self.replies.get("*", b""))
+            if not isinstance(reply, bytes):
+                await reply(reader, writer)
+                break
+            writer.write(reply)
+            await writer.drain()
+            if b"Connection: close" in reply.partition(b"\r\n\r\n")[0]:
+                break
 
     @asynccontextmanager
     async def listening(
@@ -62,6 +71,10 @@ class RawServer:
             yield self
         finally:
             server.close()
+            for talk in self.talks:
+                talk.cancel()
+            await asyncio.gather(*self.talks, return_exceptions=True)
+            await asyncio.sleep(0)
 
 
 async def stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -52,14 +52,7 @@ def test_stacked_codings_round_trip(data: bytes, codings: list[str]) -> None:
     body = data
     for coding in codings:
         body = ENCODERS[coding][1](body)
-    assert decode(body, ", ".join(ENCODERS[coding][0] for coding in codings)) == data or mistaken_for_text(
-        data, codings
-    )
-
-
-def mistaken_for_text(data: bytes, codings: list[str]) -> bool:
-    """A coded body without magic number and control bytes cannot be told from text: only tiny ones are like that."""
-    return len(data) < 64 and any(coding in ("raw deflate", "br") for coding in codings)
+    assert decode(body, ", ".join(ENCODERS[coding][0] for coding in codings)) == data
 
 
 @given(st.binary(max_size=2000), st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br", "compress", "nonsense"]))
@@ -183,8 +176,7 @@ def test_a_ratio_no_page_has_is_a_bomb_below_the_limit() -> None:
 
 
 def test_a_zstd_window_above_the_standard_is_refused() -> None:
-    parameters = zstandard.ZstdCompressionParameters(window_log=27)
-    coded = zstandard.ZstdCompressor(compression_params=parameters).compressobj().compress(PAGE)
-    compressor = zstandard.ZstdCompressor(compression_params=parameters, write_content_size=False).compressobj()
+    parameters = zstandard.ZstdCompressionParameters(window_log=27, write_content_size=0)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     coded = compressor.compress(PAGE) + compressor.flush()
     assert isinstance(decode(coded, "zstd"), BadBody)

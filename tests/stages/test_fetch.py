@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import select
 import selectors
 import shutil
@@ -33,6 +35,7 @@ from stages.rawserver import (
 
 from harvestman.errors import UsageError
 from harvestman.fetch import faults, heads
+from harvestman.fetch.certificates import KnownBad
 from harvestman.fetch.curl import Fetcher, Limits, refuse_bad_libcurl
 from harvestman.fetch.transfer import same_address
 from harvestman.model import Answer, Bytes, Failure, FailureKind, Request, Response, Seconds
@@ -128,6 +131,7 @@ def test_a_host_keeps_its_connection_and_two_addresses_do_not_share_one() -> Non
     run(scene())
 
 
+@pytest.mark.slow
 def test_an_idle_connection_is_dropped_after_its_time() -> None:
     async def scene() -> None:
         async with RawServer().listening() as server, fetching(Limits(idle=Seconds(1))) as fetcher:
@@ -230,6 +234,16 @@ def test_a_url_that_cannot_be_asked_for_is_a_failure(url: str) -> None:
     run(scene())
 
 
+def test_without_an_address_nothing_is_looked_up() -> None:
+    async def scene() -> None:
+        async with RawServer().listening() as server, fetching() as fetcher:
+            failure = await get_failure(fetcher, Request(at(server, host="localhost"), ""))
+            assert "no vetted address" in failure.detail
+            assert server.connections == 0
+
+    run(scene())
+
+
 def test_credentials_are_not_sent() -> None:
     async def scene() -> None:
         async with RawServer().listening() as server, fetching() as fetcher:
@@ -252,24 +266,23 @@ def test_nothing_listens() -> None:
     assert run(scene()).kind is FailureKind.CONNECT
 
 
-@pytest.mark.parametrize(
-    ("reply", "detail"),
-    [
-        (stall, "no first byte"),
-        (sends(b"HTTP/1.1 200 OK\r\n", then_stall=True), "body too slow"),
-        (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", then_stall=True), "body too slow"),
-        (sends(b"HTTP/1.1 200 OK\r\nX: ", *[b"y"] * 40, pause=0.05), "body too slow"),
-    ],
-    ids=["silent", "head stalls", "body stalls", "head drips"],
-)
-def test_slow_answers_end_in_a_timeout(reply: Reply, detail: str) -> None:
+SLOW: dict[str, tuple[Reply, str]] = {
+    "/silent": (stall, "no first byte"),
+    "/head-stalls": (sends(b"HTTP/1.1 200 OK\r\n", then_stall=True), "body too slow"),
+    "/body-stalls": (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", then_stall=True), "body too slow"),
+    "/head-drips": (sends(b"HTTP/1.1 200 OK\r\nX: ", *[b"y"] * 40, pause=0.05), "body too slow"),
+}
+
+
+def test_slow_answers_end_in_a_timeout() -> None:
     async def scene() -> None:
-        async with RawServer({"*": reply, "/ok": page()}).listening() as server, fetching(QUICK) as fetcher:
+        replies = {path: reply for path, (reply, _) in SLOW.items()} | {"/ok": page()}
+        async with RawServer(replies).listening() as server, fetching(QUICK) as fetcher:
             began = time.monotonic()
-            failure = await get_failure(fetcher, Request(at(server), HOME))
+            failures = await asyncio.gather(*(get_failure(fetcher, Request(at(server, path), HOME)) for path in SLOW))
             assert time.monotonic() - began < 1.5
-            assert failure.kind is FailureKind.TIMEOUT
-            assert failure.detail in (detail, "no first byte")
+            assert [failure.kind for failure in failures] == [FailureKind.TIMEOUT] * len(SLOW)
+            assert [failure.detail for failure in failures] == [detail for _, detail in SLOW.values()]
             assert (await get_page(fetcher, Request(at(server, "/ok"), HOME))).status == 200
 
     run(scene())
@@ -404,6 +417,24 @@ def test_close_answers_for_everything_in_flight() -> None:
     run(scene())
 
 
+def test_close_gives_every_descriptor_back() -> None:
+    async def scene() -> None:
+        async with RawServer({"*": page(), "/stall": stall}).listening() as server:
+            before = len(os.listdir("/proc/self/fd"))
+            fetcher = Fetcher(user_agent="t", guard=lambda ip: None, now=wall)
+            for n in range(20):
+                await get_page(fetcher, Request(at(server, host=f"h{n}.test"), HOME))
+                fetcher.start(Request(at(server, "/stall", host=f"s{n}.test"), HOME), lambda answer: None)
+            await asyncio.sleep(0.05)
+            await fetcher.close()
+            await asyncio.sleep(0.05)  # the server's side closes as well
+            assert len(os.listdir("/proc/self/fd")) <= before
+
+    if not os.path.exists("/proc/self/fd"):
+        pytest.skip("descriptors are counted in /proc")
+    run(scene())
+
+
 def test_an_answer_may_start_the_next_fetch() -> None:
     async def scene() -> None:
         async with RawServer().listening() as server, fetching() as fetcher:
@@ -457,6 +488,46 @@ def test_a_bad_certificate_is_told_for_a_page_and_fatal_for_robots(tmp_path: Pat
             assert failure.kind is FailureKind.TLS
             again = await get_page(fetcher, Request(url, HOME))
             assert again.tls_error == response.tls_error
+
+    run(scene())
+
+
+def test_a_bad_certificate_costs_one_failed_handshake_not_one_a_page(tmp_path: Path) -> None:
+    async def scene() -> None:
+        context, _ = certificate(tmp_path, "site.test")
+        sockets: list[str] = []
+        async with RawServer().listening(tls=context) as server, fetching(guard=sockets.append) as fetcher:
+            for n in range(4):
+                response = await get_page(fetcher, Request(at(server, f"/{n}", scheme="https"), HOME))
+                assert response.tls_error
+            assert len(sockets) == 2
+
+    run(scene())
+
+
+def test_what_is_known_of_certificates_is_forgotten_in_time() -> None:
+    known = KnownBad(Seconds(10), capacity=2)
+    known.note("a.test", "expired", 100.0)
+    assert known.reason("a.test", 109.0) == "expired"
+    assert known.reason("a.test", 110.0) is None
+    assert known.reason("b.test", 100.0) is None
+    for site in ("b.test", "c.test", "d.test"):
+        known.note(site, "expired", 100.0)
+    assert known.reason("d.test", 100.0) == "expired"
+    assert known.reason("b.test", 100.0) is None
+
+
+def test_running_out_of_descriptors_is_a_failure_not_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: int) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def scene() -> None:
+        async with RawServer().listening() as server, fetching() as fetcher:
+            with monkeypatch.context() as patch:
+                patch.setattr("harvestman.fetch.transfer.socket.socket", none_left)
+                failure = await get_failure(fetcher, Request(at(server), HOME))
+            assert (failure.kind, failure.detail) == (FailureKind.CONNECT, "no socket: Too many open files")
+            assert (await get_page(fetcher, Request(at(server), HOME))).status == 200
 
     run(scene())
 
@@ -526,6 +597,21 @@ def test_the_leaking_libcurl_is_refused() -> None:
 def test_media_types(value: str, kind: str, wanted: bool) -> None:
     assert heads.media_type(value) == kind
     assert heads.wanted(kind) is wanted
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("http://a.test/", ("a.test", "/")),
+        ("http://A.test:80/x?y#z", ("a.test", "/x?y")),
+        ("https://a.test:443", ("a.test", "/")),
+        ("https://a.test:80?q", ("a.test:80", "/?q")),
+        ("http://[::1]:8080/p?a=/b", ("[::1]:8080", "/p?a=/b")),
+        ("http://[::80]/", ("[::80]", "/")),
+    ],
+)
+def test_urls_are_split_as_requests_spell_them(url: str, parts: tuple[str, str]) -> None:
+    assert heads.split_url(url) == parts
 
 
 def test_header_oddities() -> None:

@@ -39,6 +39,13 @@ def test_tricky_texts_agree(text: str) -> None:
     assert simhash(text * 50) == simhash_python(text * 50)
 
 
+def test_the_kernel_is_built() -> None:
+    """Where it is not, the tests above compare the definition with itself; that must not go unseen."""
+    if simhash is simhash_python:
+        pytest.skip("the compiled kernel is not built: `python setup.py build_ext --inplace`")
+    assert simhash.__module__.endswith("_simhash")
+
+
 def test_no_words_is_zero() -> None:
     assert simhash("") == simhash(" .,;!? \n\u2014\u00a0、") == 0
 

@@ -146,7 +146,7 @@ class NoBus:
     """The bus of a crawl with one worker: every partition is its own."""
 
     def room(self) -> int:
-        return 0
+        return 1
 
     def under_way(self) -> int:
         return 0

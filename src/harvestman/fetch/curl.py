@@ -10,29 +10,25 @@ The path of one fetch:
 from __future__ import annotations
 
 import asyncio
-import os
-import ssl
 from collections.abc import Callable
+from typing import Final
 
 import pycurl
 
 from harvestman.errors import UsageError
 from harvestman.fetch import faults, heads
+from harvestman.fetch.certificates import KnownBad, default_ca_file
 from harvestman.fetch.drive import Drive
 from harvestman.fetch.limits import Limits
 from harvestman.fetch.transfer import Guard, Surroundings, Transfer
-from harvestman.model import Answer, Failure, FailureKind, Instant, Request, Response
+from harvestman.model import Answer, Failure, FailureKind, Instant, Request, Response, Seconds
 
 __all__ = ["Fetcher", "Limits"]
 
 SWEEP = 0.25
 """Seconds between looks at the deadlines."""
-_CA_FILES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-    "/etc/ssl/ca-bundle.pem",
-)
+_DISTRUST: Final = Seconds(600.0)
+"""How long a certificate that was not valid is taken to be still not valid."""
 
 
 def refuse_bad_libcurl(version: str) -> None:
@@ -71,6 +67,7 @@ class Fetcher:
         self._now = now
         self._surroundings = Surroundings(self._limits, guard, now, self._loop.time)
         self._ca_file = ca_file or default_ca_file()
+        self._known_bad = KnownBad(_DISTRUST)
         self._fixed = heads.fixed_fields()
         self._pool: list[Transfer] = []
         self._running: dict[pycurl.Curl, Transfer] = {}
@@ -107,14 +104,18 @@ class Fetcher:
             raise ValueError("it is not http or https")
         if "@" in request.url and "@" in heads.split_url(request.url)[0]:
             raise ValueError("it carries credentials")
-        curl.setopt(pycurl.URL, request.url)
         ip = request.address
+        if not ip:
+            raise ValueError("it has no vetted address")  # libcurl would look one up itself
+        curl.setopt(pycurl.URL, request.url)
         # An empty host and port match whatever the URL names; an empty target port keeps the URL's own.
         curl.setopt(pycurl.CONNECT_TO, [f"::[{ip}]:" if ":" in ip else f"::{ip}:"])
         plain = transfer.fields is self._fixed
         if not (plain and transfer.plain):
             curl.setopt(pycurl.HTTPHEADER, list(transfer.fields))
             transfer.plain = plain
+        if request.url.startswith("https") and not request.robots:
+            self._expect_certificate(transfer)
 
     def _launch(self, transfer: Transfer) -> None:
         self._running[transfer.curl] = transfer
@@ -170,17 +171,21 @@ class Fetcher:
             kind = faults.kind_of(code, head_complete=transfer.headers is not None)
             self._answer(transfer, self._failure(transfer, kind, text or f"libcurl error {code}"))
 
+    def _expect_certificate(self, transfer: Transfer) -> None:
+        reason = self._known_bad.reason(heads.split_url(transfer.request.url)[0], self._loop.time())
+        if reason is not None:
+            self._distrust(transfer, reason)
+
     def _retry_unverified(self, transfer: Transfer, reason: str) -> None:
-        """A page is read even when its certificate is bad, and says so; what it says was never a secret."""
+        self._known_bad.note(heads.split_url(transfer.request.url)[0], reason, self._loop.time())
         transfer.rewind()
-        transfer.tls_error = reason
-        self._verify(transfer, False)
+        self._distrust(transfer, reason)
         self._launch(transfer)
 
-    @staticmethod
-    def _verify(transfer: Transfer, on: bool) -> None:
-        transfer.curl.setopt(pycurl.SSL_VERIFYPEER, 1 if on else 0)
-        transfer.curl.setopt(pycurl.SSL_VERIFYHOST, 2 if on else 0)
+    def _distrust(self, transfer: Transfer, reason: str) -> None:
+        """A page is read even when its certificate is bad, and says so; what it says was never a secret."""
+        transfer.tls_error = reason
+        transfer.verify(False)
 
     def _response(self, transfer: Transfer) -> Response:
         request = transfer.request
@@ -207,9 +212,9 @@ class Fetcher:
         """Hand the answer over in the next round of the loop and the handle back to the pool."""
         self._loop.call_soon(transfer.done, answer)
         if transfer.tls_error is not None:
-            self._verify(transfer, True)
-        if not self._closed:
-            self._pool.append(transfer)
+            transfer.verify(True)
+        transfer.release()
+        self._pool.append(transfer)
 
     def _sweep(self) -> None:
         moment = self._loop.time()
@@ -237,9 +242,3 @@ class Fetcher:
             transfer.curl.close()
         self._pool.clear()
         await asyncio.sleep(0)
-
-
-def default_ca_file() -> str | None:
-    """The system's certificate authorities; pycurl's wheels know only the paths of the machine they were built on."""
-    found = ssl.get_default_verify_paths().cafile
-    return next((path for path in (found, *_CA_FILES) if path and os.path.exists(path)), None)

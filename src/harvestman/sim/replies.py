@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
+from typing import NamedTuple
 from zlib import crc32
 
 from isal import isal_zlib
@@ -36,8 +37,7 @@ _PAGE_HEAD = (
 _ZIPPED = b"Content-Encoding: gzip\r\n"
 
 
-@dataclass(slots=True, frozen=True)
-class Ask:
+class Ask(NamedTuple):
     """What of a request matters."""
 
     host: str

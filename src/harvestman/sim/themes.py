@@ -21,9 +21,17 @@ _PARTS = (
     "badge",
 )
 _RULES = (
-    "margin:{0}px {1}px", "padding:{0}px {1}px", "line-height:1.{0}", "color:{2}", "border:1px solid {2}", 
-    "display:flex", "font-size:{0}px", "max-width:{1}0px", "background:linear-gradient({2},#fff {1}%)", "border-radius:{0}px",
-)  # fmt: skip
+    "margin:{0}px {1}px",
+    "padding:{0}px {1}px",
+    "line-height:1.{0}",
+    "color:{2}",
+    "border:1px solid {2}",
+    "display:flex",
+    "font-size:{0}px",
+    "max-width:{1}0px",
+    "background:linear-gradient({2},#fff {1}%)",
+    "border-radius:{0}px",
+)
 
 MIDDLE = b"""</article>
 </main>

@@ -22,9 +22,12 @@ from harvestman.sim.traps import trap
 
 FOREIGN = 24
 """Links of a page to pages of other hosts."""
+TARGETS = 16_384
+"""How many distinct ones there are; repeated, so that any 16-bit number is an index, and few, so that they stay in the
+processor's cache."""
 SECTIONS_END = 9
 """Home and the section pages are the numbers below this; they carry the navigation and the links to odd URLs."""
-_DICE = 2 * FOREIGN + 4
+_DICE = FOREIGN + 4
 _FIRST_DICE = Struct(f"<{_DICE}H")
 _MEDIAN, _SPREAD, _LARGEST = 30_000, 0.8, 300_000
 CHANGE_PERIODS = (20.0, 120.0, 600.0, 3600.0, 86_400.0)
@@ -33,9 +36,9 @@ CHANGE_PERIODS = (20.0, 120.0, 600.0, 3600.0, 86_400.0)
 class Throw(NamedTuple):
     """The chance in a page, thrown once and for ever."""
 
-    foreign_hosts: tuple[int, ...]
-    foreign_pages: tuple[int, ...]
-    blocks: tuple[int, ...]
+    foreign: tuple[int, ...]
+    """Indexes into `Web.targets`."""
+    blocks: tuple[int, int, int]
     """Which blocks of links to its own host it carries."""
     title: int
 
@@ -49,25 +52,27 @@ class Web:
         self.by_name = {host.name: host for host in self.hosts}
         self.order = self._family()
         self._place = {index: place for place, index in enumerate(self.order)}
-        self._popular = self._popularity()
+        self.targets = self._popularity()
         self._sizes = _size_quantiles()
         self._blocks = block_count(plan.pages)
 
     def _family(self) -> list[int]:
-        """Hosts in the order of the tree of links that leads to them all; those that lead nowhere come last, as leaves."""
+        """Hosts in the order of the tree of links that leads to them all; dead ends come last, as leaves."""
         rng = random.Random(f"family/{self.plan.seed}")
         rest = list(range(1, self.plan.hosts))
         rng.shuffle(rest)
         rest.sort(key=lambda index: self.hosts[index].shut or not self.hosts[index].resolves)
         return [0, *rest]
 
-    def _popularity(self) -> list[int]:
-        """65,536 host indexes, each as often as a Zipf law (exponent 1) over a random ranking has it."""
+    def _popularity(self) -> list[tuple[int, int]]:
+        """What pages link to on other hosts: hosts by a Zipf law over a random ranking, half the time their home."""
         rng = random.Random(f"popularity/{self.plan.seed}")
         ranking = list(range(self.plan.hosts))
         rng.shuffle(ranking)
         weights = list(accumulate(1 / (rank + 1) for rank in range(len(ranking))))
-        return rng.choices(ranking, cum_weights=weights, k=65_536)
+        hosts = rng.choices(ranking, cum_weights=weights, k=TARGETS)
+        pages = rng.choices(range(self.plan.pages), k=TARGETS)
+        return [(host, pages[die] if die & 1 else 0) for die, host in enumerate(hosts)] * (65_536 // TARGETS)
 
     # -- seeds and names
 
@@ -105,14 +110,10 @@ class Web:
 
     def throw(self, host: Host, page: int) -> Throw:
         dice = _FIRST_DICE.unpack(shake_128(b"%d/%d/%d" % (self.plan.seed, host.index, page)).digest(2 * _DICE))
-        popular, pages, blocks = self._popular, self.plan.pages, self._blocks
-        first = page if BLOCK * page + 1 < pages else dice[2 * FOREIGN] % blocks
-        return Throw(
-            tuple([popular[die] for die in dice[:FOREIGN]]),
-            tuple([(die >> 1) % pages if die & 1 else 0 for die in dice[FOREIGN : 2 * FOREIGN]]),
-            (first, dice[2 * FOREIGN + 1] % blocks, dice[2 * FOREIGN + 2] % blocks),
-            dice[2 * FOREIGN + 3],
-        )
+        one, two, three, title = dice[FOREIGN:]
+        blocks = self._blocks
+        first = page if BLOCK * page + 1 < self.plan.pages else one % blocks
+        return Throw(dice[:FOREIGN], (first, two % blocks, three % blocks), title)
 
     def children(self, host: Host) -> list[int]:
         """The hosts that the home page of this one makes known: the guarantee that every host can be found."""

@@ -13,7 +13,8 @@ from isal import igzip_lib, isal_zlib
 _HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _BLOCK = 0xFFFF
 """The longest stored block of deflate."""
-_READ = 1 << 16
+_READ = 1 << 14
+"""Bytes inflated at a time: what is read beyond a member is copied in vain."""
 
 
 class Member(NamedTuple):

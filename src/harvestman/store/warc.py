@@ -2,12 +2,13 @@
 
 A record reaches the kernel in one unbuffered write, so kill -9 loses nothing written; `sync` makes it safe from a power
 cut.
-A page that came gzip-encoded costs 0.03 ms, an identity body of 30 KB 0.09 ms (fastwarc: 0.7-1.05 ms).
+A page that came gzip-encoded costs 0.055 ms, an identity body of 30 KB 0.12 ms (fastwarc: 0.7-1.05 ms).
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -46,6 +47,7 @@ class WarcWriter:
         # One random half per writer and a counter: as unique as a random UUID for each record, at a fifth of the cost.
         self._ids = str(uuid.uuid4())[:-12]
         self._count = 0
+        self._syncing = threading.Lock()  # a file must not be closed, and its number given away, under a running sync
         directory.mkdir(parents=True, exist_ok=True)
         self._serial = max((serial_of(path) for path in warc_files(directory, prefix)), default=-1) + 1
         self._open()
@@ -94,11 +96,14 @@ class WarcWriter:
 
     def sync(self) -> None:
         """Make everything written so far survive a power cut. Slow: call it in a thread."""
-        os.fdatasync(self._file)
+        with self._syncing:
+            os.fsync(self._file)
 
     def close(self) -> None:
-        os.fsync(self._file)
-        os.close(self._file)
+        """Make all of it safe and let go of the file."""
+        with self._syncing:
+            os.fsync(self._file)
+            os.close(self._file)
 
     def _common(self, kind: str, identity: str, response: Response) -> list[tuple[str, str]]:
         """The fields response and revisit records share."""

@@ -1,0 +1,159 @@
+"""Judges a crawl from the servers' side: the request log of a simulated web against the model of that web.
+
+Nothing the crawler says about itself is used, and nothing of the crawler's code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from harvestman.errors import UsageError
+from harvestman.sim.connections import judge_connections
+from harvestman.sim.hosts import Host, Robots
+from harvestman.sim.log import Agent, Asked, Header, Line, read
+from harvestman.sim.odd import Kind
+from harvestman.sim.paths import normal
+from harvestman.sim.plan import Plan
+from harvestman.sim.reach import reach
+from harvestman.sim.report import Report
+from harvestman.sim.robots_txt import MOVED_TO, PATHS
+from harvestman.sim.web import Web
+
+TOLERANCE = 0.001
+
+
+def audit(
+    log: Path | Sequence[Path],
+    delay: float = 1.0,
+    *,
+    depth: int = 20,
+    seeds_only: bool = False,
+    min_coverage: float = 1.0,
+    max_duplicates: float = 0.0001,
+) -> Report:
+    """Judges one log, or several of the same web (a log may also hold several runs of the server).
+
+    `delay` is the promised gap between requests to a host; `depth` and `seeds_only` are the bounds the crawl was given.
+    """
+    lines = [line for path in ([log] if isinstance(log, Path) else log) for line in read(path)]
+    web = Web(_plan(lines))
+    asked = sorted((line for line in lines if isinstance(line, Asked)), key=lambda each: each.arrival)
+    report = Report(delay, min_coverage, max_duplicates)
+    _count(report, lines, asked)
+    _judge_pages(report, web, asked, depth, seeds_only)
+    for name, requests in _by_host(asked).items():
+        host = web.by_name.get(name)
+        if host is not None:
+            _judge_host(report, host, requests)
+    _judge_addresses(report, asked)
+    judge_connections(report, lines)
+    return report
+
+
+def _plan(lines: Iterable[Line]) -> Plan:
+    plans = {line.plan for line in lines if isinstance(line, Header)}
+    if len(plans) != 1:
+        raise UsageError(f"an audit needs the log of one simulated web, these lines are of {len(plans)}")
+    return plans.pop()
+
+
+def _by_host(asked: Iterable[Asked]) -> dict[str, list[Asked]]:
+    hosts: dict[str, list[Asked]] = defaultdict(list)
+    for each in asked:
+        hosts[each.host].append(each)
+    return hosts
+
+
+def _count(report: Report, lines: Iterable[Line], asked: list[Asked]) -> None:
+    report.requests, report.hosts = len(asked), len({each.host for each in asked})
+    report.page_requests = sum(each.target not in PATHS for each in asked)
+    report.bytes = sum(each.bytes for each in asked)
+    report.seconds = max((each.end for each in asked), default=0.0) - asked[0].arrival if asked else 0.0
+    report.agents = list(dict.fromkeys(line.name for line in lines if isinstance(line, Agent)))
+    report.statuses = {str(status) if status else "none": n for status, n in Counter(a.status for a in asked).items()}
+
+
+def _judge_pages(report: Report, web: Web, asked: Iterable[Asked], depth: int, seeds_only: bool) -> None:
+    """Coverage, pages fetched twice, traps entered, URLs that no link may lead to."""
+    fetched: Counter[tuple[str, str]] = Counter()
+    for each in asked:
+        if each.target in PATHS:
+            continue
+        path, host = normal(each.target), web.by_name.get(each.host)
+        kind = web.kind(host, path) if host else None
+        if kind is None:
+            report.outside.add(_case(each))
+        elif kind is Kind.TRAP:
+            report.traps += 1
+        elif kind is Kind.QUIET:
+            report.nofollow.add(_case(each))
+        if each.status == 304 or (each.status == 200 and each.note != "aborted"):
+            fetched[each.host, path] += each.status == 200
+            if fetched[each.host, path] > 1:
+                report.duplicates.add(_case(each))
+    for host, path in reach(web, depth, seeds_only=seeds_only).good():
+        report.expected += 1
+        if (host.name, path) not in fetched:
+            report.missing.add(f"http://{host.name}{path}")
+
+
+def _judge_host(report: Report, host: Host, requests: list[Asked]) -> None:
+    """Everything that is a matter between a crawler and one host; `requests` in the order they came."""
+    answered = _robots_answered(host, requests)
+    busy_until, quiet_until = 0.0, 0.0
+    last: Asked | None = None
+    for each in requests:
+        if each.target not in PATHS:
+            _judge_robots(report, host, each, answered)
+        if last is not None:
+            _judge_gap(report, host, last, each)
+        if each.arrival < busy_until - TOLERANCE:
+            report.overlaps.add(f"{_case(each)} {busy_until - each.arrival:.3f} s before the last answer was out")
+        if each.arrival < quiet_until - TOLERANCE:
+            report.retry_after.add(f"{_case(each)} {quiet_until - each.arrival:.3f} s too soon")
+        busy_until = max(busy_until, each.end)
+        quiet_until = max(quiet_until, each.end + each.retry_after if each.retry_after else 0.0)
+        last = each
+
+
+def _robots_answered(host: Host, requests: Iterable[Asked]) -> float:
+    """When the host had first made its rules known; infinity when it never did."""
+    path = MOVED_TO if host.robots is Robots.MOVED else "/robots.txt"
+    ends = (each.end for each in requests if each.target == path and 200 <= each.status < 500 and each.status != 429)
+    return min(ends, default=float("inf"))
+
+
+def _judge_robots(report: Report, host: Host, each: Asked, answered: float) -> None:
+    if host.shut:
+        report.robots.add(f"{_case(each)} of a host whose robots.txt ({host.robots}) forbids all")
+    elif host.disallows(normal(each.target)):
+        report.robots.add(f"{_case(each)} is disallowed")
+    elif each.arrival < answered:
+        report.robots.add(f"{_case(each)} before robots.txt was answered")
+
+
+def _judge_gap(report: Report, host: Host, last: Asked, each: Asked) -> None:
+    gap = each.arrival - last.arrival
+    # A crawler cannot know the Crawl-delay while it is still asking for robots.txt.
+    promised = report.delay if each.target in PATHS else max(report.delay, host.crawl_delay)
+    if report.smallest_gap is None or gap < report.smallest_gap:
+        report.smallest_gap = gap
+    if report.smallest_margin is None or gap - promised < report.smallest_margin:
+        report.smallest_margin = gap - promised
+    if gap < promised - TOLERANCE:
+        report.gaps.add(f"{_case(each)} {gap:.3f} s after {last.target}, promised {promised:g} s")
+
+
+def _judge_addresses(report: Report, asked: Iterable[Asked]) -> None:
+    last: dict[str, Asked] = {}
+    for each in asked:
+        before = last.get(each.address)
+        if before and before.host != each.host and each.arrival - before.arrival < report.delay - TOLERANCE:
+            report.shared_addresses.add(f"{_case(each)} after {before.host} on {each.address}")
+        last[each.address] = each
+
+
+def _case(each: Asked) -> str:
+    return f"{each.arrival:.3f} http://{each.host}{each.target} ({each.status or 'no answer'})"

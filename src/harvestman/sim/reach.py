@@ -1,0 +1,118 @@
+"""What a polite crawl of a simulated web should see: a walk over the model along every link that may be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from harvestman.sim.hosts import Host
+from harvestman.sim.odd import GOOD, Kind, Odd
+from harvestman.sim.paths import block_pages
+from harvestman.sim.web import SECTIONS_END, Web
+
+HOPS = 5
+"""Redirects a crawler follows in a row."""
+
+
+@dataclass(slots=True)
+class Reach:
+    """The URLs a crawl may come to, by the fewest links from a seed."""
+
+    web: Web
+    open: list[bool]
+    """By host: whether its pages may be asked for at all."""
+    pages: bytearray
+    """By host and page: 1 when it is reached."""
+    odd: dict[tuple[int, str], Odd] = field(default_factory=dict)
+
+    def good(self) -> Iterator[tuple[Host, str]]:
+        """Every page a full crawl has, in its normal spelling."""
+        size = self.web.plan.pages
+        for host in self.web.hosts:
+            reached = self.pages[host.index * size : (host.index + 1) * size]
+            yield from ((host, self.web.path(host, page)) for page in range(size) if reached[page])
+        yield from ((self.web.hosts[at], path) for (at, path), odd in self.odd.items() if odd.kind in GOOD)
+
+
+class _Walk:
+    """A breadth-first walk, one level of depth at a time."""
+
+    def __init__(self, web: Web, scope: set[str] | None) -> None:
+        self._web, self._size = web, web.plan.pages
+        open_hosts = [host.resolves and not host.shut and (scope is None or host.site in scope) for host in web.hosts]
+        self.reach = Reach(web, open_hosts, bytearray(len(web.hosts) * self._size))
+        self._pages: list[tuple[int, int]] = []
+        self._odd: list[tuple[int, Odd]] = []
+        self._own = [block_pages(block, self._size) for block in range(self._size)]
+
+    def walk(self, depth: int) -> Reach:
+        for host in self._web.seed_hosts():
+            self._add_page(host.index, 0)
+        for _ in range(depth):
+            pages, self._pages = self._pages, []
+            odd, self._odd = self._odd, []
+            if not pages and not odd:
+                break
+            for at, page in pages:
+                self._follow_page(self._web.hosts[at], page)
+            for at, each in odd:
+                self._follow_odd(self._web.hosts[at], each)
+        return self.reach
+
+    def _add_page(self, at: int, page: int) -> None:
+        place = at * self._size + page
+        if self.reach.open[at] and not self.reach.pages[place]:
+            self.reach.pages[place] = 1
+            self._pages.append((at, page))
+
+    def _add(self, host: Host, path: str, hops: int = 0) -> None:
+        """A link or redirect to a path that may be anything."""
+        page = self._web.page(host, path)
+        if page is not None:
+            self._add_page(host.index, page)
+            return
+        odd = self._web.odd(host, path)
+        known = (host.index, path) in self.reach.odd
+        if odd is None or known or not self.reach.open[host.index] or host.disallows(path):
+            return
+        self.reach.odd[host.index, path] = odd
+        if odd.kind is Kind.REDIRECT and hops < HOPS:
+            self._add(*self._web.redirect(host, odd), hops + 1)
+        elif odd.kind in GOOD and odd.follow:
+            self._odd.append((host.index, odd))
+
+    def _follow_page(self, host: Host, page: int) -> None:
+        at, targets, add = host.index, self._web.targets, self._add_page
+        throw = self._web.throw(host, page)
+        for die in throw.foreign:
+            add(*targets[die])
+        for number in range(min(SECTIONS_END, self._size)):
+            add(at, number)
+        for block in throw.blocks:
+            for number in self._own[block]:
+                add(at, number)
+        if page < SECTIONS_END:
+            self._follow_entries(host, page)
+
+    def _follow_entries(self, host: Host, page: int) -> None:
+        for child in self._web.children(host) if page == 0 else ():
+            self._add_page(child, 0)
+        for entry in self._web.entries(host):
+            if not entry.nofollow:
+                self._add(host, entry.path)
+
+    def _follow_odd(self, host: Host, odd: Odd) -> None:
+        """Odd pages link home and to a few of their like; a copy of an ordinary page has that page's links."""
+        if odd.kind is not Kind.PAGE:
+            self._follow_page(host, odd.like % self._size)
+        for path in ("/", *odd.links):
+            self._add(host, path)
+
+
+def reach(web: Web, depth: int = 20, *, seeds_only: bool = False) -> Reach:
+    """What may be reached within `depth` links of the seeds; with `seeds_only`, without leaving their sites.
+
+    Traps are entered but not walked: they are known by their kind, and lead to nothing else.
+    """
+    scope = {host.site for host in web.seed_hosts()} if seeds_only else None
+    return _Walk(web, scope).walk(depth)

@@ -1,0 +1,282 @@
+"""The parent of the workers: starts them, keeps them alive, shares out the page limit, knows when the crawl is over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from harvestman import messages
+from harvestman.config import Config
+from harvestman.errors import WorkerDied
+from harvestman.frontier.routing import Router
+from harvestman.layout import Layout
+from harvestman.messages import Accepted, Drain, Grant, Halt, Poll, Report, Seeds, Start
+from harvestman.model import Tally
+from harvestman.policy.urls import host_of
+
+ROUND = 0.5
+"""Seconds between polls."""
+SEEDS_AT_ONCE = 5_000
+GRANT = 64
+"""Pages granted at a time when there is a limit."""
+QUICK_DEATHS = 5
+"""Deaths within a few seconds of the start, in a row, that end the crawl."""
+QUICK = 10.0
+
+
+class Progress(msgspec.Struct):
+    """How a crawl stands, for whoever shows it."""
+
+    elapsed: float
+    tally: Tally
+    run_pages: int
+    """Pages of this run."""
+    counts: dict[str, int]
+    workers: int
+    restarts: int
+    state: str
+    """starting, crawling, waiting, draining or done."""
+    next_at: float
+    """When the next host may be asked (Unix time); 0 when unknown."""
+    cpu: float
+    """CPU seconds of the workers in this run."""
+
+
+class Ending(msgspec.Struct):
+    reason: str
+    """finished, max-pages or interrupted."""
+    progress: Progress
+
+
+class WorkerProcess:
+    """One child: its pipes, its last report, what it still has to be told."""
+
+    def __init__(self, index: int, seeds: list[str]) -> None:
+        self.index = index
+        self.seeds = deque(seeds[i : i + SEEDS_AT_ONCE] for i in range(0, len(seeds), SEEDS_AT_ONCE))
+        self.process: asyncio.subprocess.Process | None = None
+        self.report: Report | None = None
+        self.base: int | None = None
+        """Pages of earlier runs."""
+        self.granted = 0
+        self.cpu_before = 0.0
+        """CPU of its predecessors in this run."""
+        self.started = 0.0
+        self.quick_deaths = 0
+        self.ended = False
+
+    def tell(self, command: messages.Command) -> None:
+        if self.process is not None and self.process.stdin is not None and not self.process.stdin.is_closing():
+            self.process.stdin.write(messages.encode(command) + b"\n")
+
+    def heard(self, saying: messages.Saying) -> None:
+        match saying:
+            case Accepted():
+                self.seeds.popleft()
+                self.next_seeds()
+            case Report():
+                self.report = saying
+                if self.base is None:
+                    self.base = saying.tally.pages
+
+    def next_seeds(self) -> None:
+        if self.seeds:
+            self.tell(Seeds(self.seeds[0]))
+
+    def unused(self) -> int:
+        """Granted pages it may still fetch, grants on their way included."""
+        report = self.report
+        return 0 if report is None else report.unused + self.granted - report.granted
+
+    @property
+    def pages(self) -> int:
+        return 0 if self.report is None or self.base is None else self.report.tally.pages - self.base
+
+
+class Supervisor:
+    """Runs one crawl over `config.workers` processes."""
+
+    def __init__(self, config: Config, layout: Layout, seeds: list[str], report: Callable[[Progress], None]) -> None:
+        self._config = config
+        self._layout = layout
+        self._report = report
+        self._limit = config.limits.max_pages
+        router = Router(layout.read().partitions)
+        shares: list[list[str]] = [[] for _ in range(config.workers)]
+        for url in seeds:
+            shares[router.place(host_of(url))[2] % config.workers].append(url)
+        self._workers = [WorkerProcess(index, share) for index, share in enumerate(shares)]
+        self._sockets = Path()
+        self._began = time.monotonic()
+        self._restarts = 0
+        self._state = "starting"
+        self._reason = ""
+        self._round = 0
+        self._still = -1
+        """The activity of the last round in which all stood still."""
+        self._failure: WorkerDied | None = None
+
+    # -- what a user can do ------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Let what is in flight finish, then end."""
+        self._end("interrupted")
+
+    def halt(self) -> None:
+        """End now."""
+        self._end("interrupted")
+        for worker in self._workers:
+            worker.tell(Halt())
+
+    def _end(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self._state = "draining"
+        for worker in self._workers:
+            worker.tell(Drain())
+
+    # -- the run -----------------------------------------------------------------------------------------------
+
+    async def run(self) -> Ending:
+        """The whole crawl. Raises WorkerDied when a worker cannot be kept alive."""
+        self._sockets = Path(tempfile.mkdtemp(prefix="hm-"))
+        keepers = [asyncio.create_task(self._keep(worker)) for worker in self._workers]
+        watch = asyncio.create_task(self._watch())
+        try:
+            await asyncio.gather(*keepers)
+        finally:
+            watch.cancel()
+            for worker in self._workers:
+                if worker.process is not None and worker.process.returncode is None:
+                    worker.process.kill()
+                    await worker.process.wait()
+            shutil.rmtree(self._sockets, ignore_errors=True)
+        if self._failure is not None:
+            raise self._failure
+        self._state = "done"
+        return Ending(self._reason or "finished", self.progress())
+
+    async def _keep(self, worker: WorkerProcess) -> None:
+        """Start a worker, and again whenever it dies before its time."""
+        while not worker.ended and not (worker.process is not None and self._reason):
+            await self._live(worker)
+            if worker.ended or self._reason:
+                return
+            self._restarts += 1
+            quick = time.monotonic() - worker.started < QUICK
+            worker.quick_deaths = worker.quick_deaths + 1 if quick else 0
+            if worker.quick_deaths >= QUICK_DEATHS:
+                self._failure = WorkerDied(self._last_words(worker))
+                self._end("failed")
+                return
+            await asyncio.sleep(0.2 * 2**worker.quick_deaths)
+
+    async def _live(self, worker: WorkerProcess) -> None:
+        """One life of a worker process."""
+        logs = self._layout.data / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        worker.started = time.monotonic()
+        worker.granted = 0
+        if worker.report is not None:
+            worker.cpu_before += worker.report.cpu
+            worker.report = msgspec.structs.replace(worker.report, cpu=0.0, unused=0, granted=0, idle=False)
+        with (logs / f"{self._layout.worker(worker.index)}.log").open("ab") as log:
+            worker.process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "harvestman.worker",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log, limit=64 << 20,
+            )  # fmt: skip
+        worker.tell(Start(self._config, worker.index, str(self._sockets)))
+        worker.next_seeds()
+        assert worker.process.stdout is not None
+        with contextlib.suppress(ConnectionError):
+            while line := await worker.process.stdout.readline():
+                saying = messages.saying(line)
+                worker.heard(saying)
+                worker.ended = isinstance(saying, Report) and saying.round == -1
+                if self._state == "starting":
+                    self._state = "crawling"
+        await worker.process.wait()
+
+    def _last_words(self, worker: WorkerProcess) -> str:
+        log = self._layout.data / "logs" / f"{self._layout.worker(worker.index)}.log"
+        words = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
+        said = " ".join(words) or "no last words"
+        return f"worker {worker.index} died {QUICK_DEATHS} times in a row: {said} (see {log})"
+
+    # -- watching ----------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(ROUND)
+            if not self._reason:
+                self._judge()
+            self._report(self.progress())
+            self._round += 1
+            for worker in self._workers:
+                worker.tell(Poll(self._round))
+
+    def _judge(self) -> None:
+        """Share out pages; end the crawl when all workers stood still through a whole round."""
+        reports = [worker.report for worker in self._workers if worker.report is not None]
+        if len(reports) < len(self._workers) or any(worker.seeds for worker in self._workers):
+            return
+        if self._limit:
+            self._share_out()
+            if self._pages() >= self._limit:
+                self._end("max-pages")
+                return
+        fresh = all(report.round == self._round for report in reports)
+        if not fresh or not all(report.idle for report in reports) or self._starving():
+            self._still = -1
+            self._state = "crawling"
+            return
+        activity = sum(report.activity for report in reports)
+        if activity == self._still:
+            self._end("finished")
+        self._still = activity
+
+    def _share_out(self) -> None:
+        left = self._limit - self._pages() - sum(worker.unused() for worker in self._workers)
+        share = min(GRANT, max(1, self._limit // len(self._workers)))
+        for worker in sorted(self._workers, key=WorkerProcess.unused):
+            if worker.unused() < share / 2 and left > 0:
+                pages = min(share, left)
+                worker.granted += pages
+                worker.tell(Grant(pages))
+                left -= pages
+        if left <= 0 and self._starving():
+            for worker in self._workers:
+                if worker.report is not None and worker.report.idle and worker.unused() > 0:
+                    worker.tell(Grant(-worker.unused()))
+
+    def _starving(self) -> bool:
+        """A worker could go on if it were granted more, and more can be had."""
+        if not self._limit or self._pages() >= self._limit:
+            return False
+        hungry = any(w.unused() <= 0 and w.report is not None and w.report.counts["waiting"] for w in self._workers)
+        return hungry and any(worker.unused() > 0 for worker in self._workers)
+
+    def _pages(self) -> int:
+        return sum(worker.pages for worker in self._workers)
+
+    def progress(self) -> Progress:
+        tally = Tally()
+        counts: dict[str, int] = {}
+        for worker in self._workers:
+            if worker.report is not None:
+                tally.add(worker.report.tally)
+                for name, count in worker.report.counts.items():
+                    counts[name] = counts.get(name, 0) + count
+        next_at = min((w.report.next_at for w in self._workers if w.report and w.report.next_at), default=0.0)
+        state = "waiting" if self._state == "crawling" and not counts.get("leased") else self._state
+        cpu = sum(w.cpu_before + (w.report.cpu if w.report else 0.0) for w in self._workers)
+        elapsed = time.monotonic() - self._began
+        return Progress(elapsed, tally, self._pages(), counts, len(self._workers), self._restarts, state, next_at, cpu)

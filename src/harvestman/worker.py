@@ -1,0 +1,122 @@
+"""One worker process: a crawler, told what to do over stdin, telling how it stands over stdout.
+
+When its supervisor disappears, stdin ends, and so does the worker: at once, losing nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+from harvestman import messages
+from harvestman.crawl import Crawler
+from harvestman.frontier.frontier import NEVER
+from harvestman.messages import Accepted, Drain, Grant, Halt, Poll, Report, Seeds, Start
+from harvestman.wiring import open_crawler
+
+
+class Worker:
+    """Carries out a supervisor's commands."""
+
+    def __init__(self, crawler: Crawler, limited: bool) -> None:
+        self._crawler = crawler
+        self._limited = limited
+        self._granted = 0
+        if limited:
+            crawler.allowance = 0
+
+    async def obey(self, reader: asyncio.StreamReader) -> None:
+        """Until stdin ends, which means: halt."""
+        while line := await reader.readline():
+            await self._carry_out(messages.command(line))
+        self._crawler.halted = True
+
+    async def _carry_out(self, command: messages.Command) -> None:
+        crawler = self._crawler
+        match command:
+            case Seeds(urls):
+                say(Accepted(await crawler.add_seeds(urls, "seed")))
+            case Grant(pages):
+                self._grant(pages)
+            case Poll(number):
+                say(self._report(number))
+            case Drain():
+                crawler.draining = True
+            case Halt():
+                crawler.halted = True
+            case Start():
+                raise ValueError("a worker is started once")
+
+    def _grant(self, pages: int) -> None:
+        if pages < 0:
+            pages = -min(-pages, self._unused())
+        self._granted += pages
+        self._crawler.allowance += pages
+
+    def _unused(self) -> int:
+        return max(0, int(self._crawler.allowance - self._crawler.page_leases)) if self._limited else -1
+
+    def _report(self, number: int) -> Report:
+        crawler = self._crawler
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        next_at = crawler.next_at()
+        return Report(
+            number,
+            crawler.tally,
+            dict(crawler.counts()),
+            crawler.idle,
+            self._unused(),
+            self._granted,
+            0.0 if next_at >= NEVER else next_at,
+            usage.ru_utime + usage.ru_stime,
+        )
+
+
+def say(saying: messages.Saying) -> None:
+    """A short line to a pipe: written whole or not at all."""
+    sys.stdout.buffer.write(messages.encode(saying) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+async def _stdin() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=64 << 20)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+async def work() -> None:
+    reader = await _stdin()
+    start = messages.command(await reader.readline())
+    if not isinstance(start, Start):
+        raise ValueError("the first command must be start")
+    config = start.config
+    crawler = await open_crawler(config, index=start.index, sockets=Path(start.sockets))
+    worker = Worker(crawler, limited=config.limits.max_pages > 0)
+    obeying = asyncio.create_task(worker.obey(reader))
+    say(worker._report(0))
+    await crawler.run(lambda: crawler.draining)
+    obeying.cancel()
+    await crawler.close()
+    say(worker._report(-1))
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        import uvloop
+
+        uvloop.run(work())
+    except ImportError:
+        asyncio.run(work())
+    # RocksDB's threads are done; skip the interpreter's slow farewell.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
