@@ -314,8 +314,8 @@ class Crawler:
         self._still_at = now + STILL_EVERY
         under_way = self._bus.under_way() + len(self._outgoing) + self._backlog
         waits = await self._frontier.horizon() > now + self._config.limits.patience
-        self.idle = not under_way and (waits or self.allowance <= 0)
-        return self.idle
+        self.idle = not under_way and waits
+        return self.idle or (not under_way and self.allowance <= 0)
 
     async def recovered(self, group: list[Taken]) -> None:
         """Finish what an earlier process began: pages it stored but did not take in, links it did not deliver."""

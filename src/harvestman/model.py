@@ -73,7 +73,7 @@ class Request:
     address: str
     """The IP the connection is pinned to."""
     robots: bool = False
-    """A robots.txt request: TLS is verified, any content type is taken, the body is capped at 500 KiB (the rest is cut, not refused)."""
+    """A robots.txt request: TLS is verified, any content type is taken, a long body is cut, not refused."""
     etag: str | None = None
     last_modified: str | None = None
 

@@ -105,8 +105,14 @@ async def work() -> None:
     say(worker._report(-1))
 
 
+def _allow_many_sockets() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 17) if most > 0 else 1 << 17, most))
+
+
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _allow_many_sockets()
     try:
         import uvloop
 

@@ -60,8 +60,8 @@ def test_unreachable_forbids_everything(answer: Response | Failure) -> None:
     record = settle(ORIGIN, None, answer, b"", START)
     assert (record.unreachable, record.unreachable_since, record.good_at) == (True, START, 0.0)
     assert record.reason
-    assert standing(record, after(59)) is Standing.FORBID
-    assert standing(record, after(60)) is Standing.ASK
+    assert standing(record, after(1)) is Standing.FORBID
+    assert standing(record, after(2)) is Standing.ASK
 
 
 def test_tries_grow_from_a_minute_to_an_hour() -> None:
@@ -70,7 +70,7 @@ def test_tries_grow_from_a_minute_to_an_hour() -> None:
         record = settle(ORIGIN, record, response(503), b"", now)
         pauses.append(record.expires - now)
         now = record.expires
-    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+    assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 512]
     assert record is not None
     assert record.unreachable_since == START
 
@@ -79,7 +79,7 @@ def test_a_good_answer_ends_it() -> None:
     record = settle(ORIGIN, settle(ORIGIN, None, response(503), b"", START), response(200), RULES, after(60))
     assert (record.unreachable, record.unreachable_since, record.body) == (False, 0.0, RULES)
     again = settle(ORIGIN, record, response(503), b"", after(2 * DAY))
-    assert (again.expires, again.unreachable_since) == (after(2 * DAY + 60), after(2 * DAY))
+    assert (again.expires, again.unreachable_since) == (after(2 * DAY + 2), after(2 * DAY))
 
 
 def unreachable_until(moment: Instant) -> RobotsRecord:
@@ -141,7 +141,7 @@ def test_retry_after(value: str, expected: Seconds | None) -> None:
 
 @pytest.mark.parametrize(
     ("value", "pause"),
-    [("10", 60), ("900", 900), ("86400", DAY), ("Tue, 14 Nov 2023 22:23:20 GMT", 600), ("999999999", 30 * DAY)],
+    [("10", 10), ("900", 900), ("86400", DAY), ("Tue, 14 Nov 2023 22:23:20 GMT", 600), ("999999999", 30 * DAY)],
 )
 def test_retry_after_is_obeyed(value: str, pause: float) -> None:
     assert settle(ORIGIN, None, response(429, retry_after=value), b"", START).expires == after(pause)

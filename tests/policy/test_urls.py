@@ -183,6 +183,7 @@ URLISH = st.text(st.sampled_from("ab/.%?&=#:@\\ [];2e5Ffu_tm\u00e9\ud800\0\n"), 
 @example("///")
 @example("http:\\\\xn--\ud800")
 @example("xn--//xn--")
+@example("??")
 def test_resolve_never_raises_and_gives_request_forms(href: str) -> None:
     url = urls.Base(PAGE).resolve(href)
     if url is not None:

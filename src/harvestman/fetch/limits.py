@@ -23,7 +23,7 @@ class Limits:
     """Wire bytes; a 2xx page above it is refused."""
     error_body: Bytes = Bytes(1_000_000)
     """Wire bytes kept of an answer that is not 2xx; the rest is cut."""
-    robots_body: Bytes = Bytes(500 * 1024 + 1)
+    robots_body: Bytes = Bytes(1024 * 1024 + 1)
     """Wire bytes kept of a robots.txt: one more than is read, so that a reader can tell it was cut."""
     head: Bytes = Bytes(256 * 1024)
     """All header bytes of one answer: interim heads, the final head and trailers."""

@@ -14,7 +14,7 @@ from harvestman.model import Failure, Instant, Origin, Response, RobotsRecord, S
 
 FRESH: Final = Seconds(24 * 3600.0)
 """How long an answer with rules, or with none, is not asked for again (RFC 9309 section 2.4)."""
-FIRST_RETRY: Final = Seconds(60.0)
+FIRST_RETRY: Final = Seconds(2.0)
 LAST_RETRY: Final = Seconds(3600.0)
 PATIENCE: Final = Seconds(12 * 3600.0)
 """How long an unreachable robots.txt forbids everything before the last good copy may stand in."""

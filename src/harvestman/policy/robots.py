@@ -15,7 +15,7 @@ from typing import Final
 
 from harvestman.model import Seconds
 
-MAX_BODY: Final = 500 * 1024
+MAX_BODY: Final = 1024 * 1024
 """Bytes from here on, and the line they begin in, are not read, as RFC 9309 section 2.5 permits."""
 MAX_LINE: Final = 2083 * 8 - 1
 """Characters of a line after this are not read: Google's bound."""

@@ -185,7 +185,7 @@ def _without_tracking(href: str) -> str:
     if _TRACKED.search(href, start):
         kept = [p for p in href[start + 1 :].split("&") if not _is_tracking(p)]
         href = f"{href[:start]}?{'&'.join(kept)}"
-    return href.removesuffix("?")
+    return href[:start] if len(href) == start + 1 else href
 
 
 def _is_tracking(parameter: str) -> bool:

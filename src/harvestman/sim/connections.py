@@ -21,6 +21,8 @@ def _lives(lines: Iterable[Line]) -> dict[str, tuple[float, float]]:
             case Closed():
                 now = line.time
                 lives[line.connection] = (still.pop(line.connection, now), now)
+            case Asked():
+                now = max(now, line.end)
             case Header():
                 lives.update({name: (start, now) for name, start in still.items()})
                 still.clear()

@@ -23,7 +23,7 @@ class Robots(enum.StrEnum):
     DELAY = "delay"
     """Rules and Crawl-delay: 2."""
     HUGE = "huge"
-    """Rules within the first 500 KiB; a 'Disallow: /' after them, which must not count."""
+    """Rules within the first MiB; a 'Disallow: /' after them, which must not count."""
     MOVED = "moved"
     """Rules behind a redirect on the same host."""
     FORBIDDEN = "403"

@@ -106,11 +106,10 @@ class Replies:
     # -- robots.txt
 
     def _robots(self, host: Host, ask: Ask) -> Reply:
-        if (ask.target == MOVED_TO) != (host.robots is Robots.MOVED):
-            return self._missing(404) if ask.target == MOVED_TO else self._robots_file(host, ask)
+        moved = host.robots is Robots.MOVED
         if ask.target == MOVED_TO:
-            return self._robots_file(host, ask)
-        return self._plain(302, b"", {"Location": MOVED_TO})
+            return self._robots_file(host, ask) if moved else self._missing(404)
+        return self._plain(302, b"", {"Location": MOVED_TO}) if moved else self._robots_file(host, ask)
 
     def _robots_file(self, host: Host, ask: Ask) -> Reply:
         match host.robots:

@@ -8,7 +8,7 @@ from harvestman.sim.hosts import Robots
 
 MOVED_TO = "/robots-rules.txt"
 PATHS = frozenset({"/robots.txt", MOVED_TO})
-LIMIT = 500 * 1024
+LIMIT = 1024 * 1024
 """What of a robots.txt must be read; what comes after may be ignored, and here must be."""
 
 _ALLOW = b"User-agent: *\nDisallow:\n"

@@ -1,0 +1,237 @@
+"""Seed files: plain lines, ranked CSV, JSONL or a sitemap, recognised by their content; any of them may be gzipped.
+
+A line that is no seed is reported with its number and the rest goes on. Files are read as a stream, so a list of a
+million sites costs the memory of its URLs and no more.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final, Literal
+from xml.parsers import expat
+
+import msgspec
+
+from harvestman.errors import UrlError, UsageError
+from harvestman.policy.urls import from_seed
+
+LONGEST_LINE: Final = 65_536
+_CHUNK: Final = 65_536
+_MARK = b"\xef\xbb\xbf"
+_RANKED = re.compile(r'"?\d+"?\s*[,;\t]\s*(.+)')
+_HEADER = re.compile(r'["\w ]+([,;\t]["\w ]+)+')
+"""Column titles: words without a dot or a slash between commas, as in 'rank,domain'."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A place in a seed file that is no seed, and why."""
+
+    line: int
+    text: str
+    reason: str
+
+
+class Seeds(msgspec.Struct):
+    """What a seed file holds: request forms, each once, in the order of the file."""
+
+    urls: list[str]
+    problems: list[Problem]
+
+
+class _Line(msgspec.Struct):
+    url: str
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+
+
+def read_seeds(path: Path | Literal["-"]) -> Seeds:
+    """Read a seed file ('-' is standard input). Raises UsageError when it cannot be read or holds no seed at all."""
+    found: dict[str, None] = {}
+    problems: list[Problem] = []
+    try:
+        with _opened(path) as file:
+            for item in _items(file):
+                if isinstance(item, Problem):
+                    problems.append(item)
+                else:
+                    found[item] = None
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"seed file {path}: {error.strerror if isinstance(error, OSError) else error}") from None
+    if not found:
+        raise UsageError(f"seed file {path}: {_nothing(problems)}")
+    return Seeds(list(found), problems)
+
+
+def _nothing(problems: list[Problem]) -> str:
+    if not problems:
+        return "holds no seed: write one URL a line"
+    first = problems[0]
+    return f"holds no usable seed; line {first.line}: {first.reason}"
+
+
+@contextmanager
+def _opened(path: Path | Literal["-"]) -> Iterator[io.BufferedReader]:
+    """The bytes of the file, unpacked when it is gzip."""
+    with sys.stdin.buffer if path == "-" else path.open("rb") as raw:
+        file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(_Raw(raw))
+        if file.peek(2)[:2] == b"\x1f\x8b":
+            with gzip.open(file) as unpacked, io.BufferedReader(_Raw(unpacked)) as reader:
+                yield reader
+        else:
+            yield file
+
+
+class _Raw(io.RawIOBase):
+    """Any stream of bytes as one that can be buffered, and so looked into before it is read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # typeshed: any Buffer
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _items(file: io.BufferedReader) -> Iterator[str | Problem]:
+    start = file.peek(_CHUNK)[:_CHUNK].removeprefix(_MARK).lstrip()
+    # A sitemap in UTF-16 begins with a byte order mark of its own.
+    if start.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
+        yield from _sitemap(file)
+    else:
+        yield from _lines(file)
+
+
+# -- lines -----------------------------------------------------------------------------------------------------------
+
+
+def _lines(file: io.BufferedReader) -> Iterator[str | Problem]:
+    number = 0
+    while raw := file.readline(LONGEST_LINE):
+        number += 1
+        if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+            _skip_rest(file)
+            yield Problem(number, _shown(raw), f"longer than {LONGEST_LINE:,} bytes")
+            continue
+        item = _line(raw.removeprefix(_MARK) if number == 1 else raw, number)
+        if item is not None:
+            yield item
+
+
+def _skip_rest(file: io.BufferedReader) -> None:
+    while (more := file.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
+        pass
+
+
+def _line(raw: bytes, number: int) -> str | Problem | None:
+    """The seed on a line; None for a comment, a blank or a line of column titles."""
+    try:
+        text = raw.decode().strip()
+        if not text or text.startswith("#") or (number == 1 and _HEADER.fullmatch(text)):
+            return None
+        return _seed(_written(text))
+    except UnicodeDecodeError:
+        return Problem(number, _shown(raw), "not UTF-8")
+    except (UrlError, msgspec.MsgspecError) as error:
+        return Problem(number, _shown(raw), str(error))
+
+
+def _written(text: str) -> str:
+    """The URL as the line has it: the value of a JSON object, the second column of a ranked list, or all of it."""
+    if text.startswith("{"):
+        return _decode_line(text).url
+    ranked = _RANKED.fullmatch(text)
+    return ranked[1].split(",", 1)[0].strip(' "') if ranked else text
+
+
+def _seed(text: str) -> str:
+    url = from_seed(text)
+    if "," in url.split("/", 3)[2]:
+        raise UrlError(f"a host name has no comma: {text[:80]!r}; a ranked list is written 'RANK,HOST'")
+    return url
+
+
+def _shown(raw: bytes) -> str:
+    return raw[:200].decode("utf-8", "replace").strip()
+
+
+# -- sitemaps --------------------------------------------------------------------------------------------------------
+
+
+class _Refused(Exception):
+    """Something in the XML that we do not read on purpose."""
+
+
+class _Sitemap:
+    """Collects <loc> of <url> and of <sitemap>. Nothing is ever expanded or fetched: a DOCTYPE is refused."""
+
+    def __init__(self) -> None:
+        self.found: list[str | Problem] = []
+        self._path: list[str] = []
+        self._text: list[str] = []
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+        self.parser.StartDoctypeDeclHandler = self._doctype
+
+    def _doctype(self, name: str, system: str | None, public: str | None, internal: bool) -> None:
+        raise _Refused(f"has a DOCTYPE ({name}), which a sitemap never needs: it is not read")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._path.append(name.rpartition(" ")[2])
+        if len(self._path) == 1 and self._path[0] not in ("urlset", "sitemapindex"):
+            raise _Refused(f"is XML but no sitemap: its root is <{self._path[0]}>, not <urlset> or <sitemapindex>")
+        self._text.clear()
+
+    def _characters(self, data: str) -> None:
+        if self._path[-1] == "loc":
+            self._text.append(data)
+
+    def _end(self, name: str) -> None:
+        place = tuple(self._path[-2:])
+        self._path.pop()
+        text, line = "".join(self._text).strip(), self.parser.CurrentLineNumber
+        if place == ("url", "loc"):
+            self.found.append(_located(text, line))
+        elif place == ("sitemap", "loc"):
+            self.found.append(Problem(line, text, "a sitemap inside a sitemap index is not followed yet"))
+        self._text.clear()
+
+
+def _located(text: str, line: int) -> str | Problem:
+    try:
+        return _seed(text)
+    except UrlError as error:
+        return Problem(line, text[:200], str(error))
+
+
+def _sitemap(file: io.BufferedReader) -> Iterator[str | Problem]:
+    sitemap = _Sitemap()
+    parser = sitemap.parser
+    while True:
+        data = file.read(_CHUNK)
+        try:
+            parser.Parse(data, not data)
+        except expat.ExpatError as error:
+            words = expat.ErrorString(error.code)
+            sitemap.found.append(Problem(error.lineno, "", f"not well-formed XML ({words}); the rest is not read"))
+            data = b""
+        except _Refused as refused:
+            sitemap.found.append(Problem(parser.CurrentLineNumber, "", f"the file {refused}"))
+            data = b""
+        yield from sitemap.found
+        sitemap.found.clear()
+        if not data:
+            return
