@@ -12,7 +12,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Final, Literal
 from xml.parsers import expat
@@ -80,7 +80,7 @@ def _nothing(problems: list[Problem]) -> str:
 @contextmanager
 def _opened(path: Path | Literal["-"]) -> Iterator[io.BufferedReader]:
     """The bytes of the file, unpacked when it is gzip."""
-    with sys.stdin.buffer if path == "-" else path.open("rb") as raw:
+    with nullcontext(sys.stdin.buffer) if path == "-" else path.open("rb") as raw:
         file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(_Raw(raw))
         if file.peek(2)[:2] == b"\x1f\x8b":
             with gzip.open(file) as unpacked, io.BufferedReader(_Raw(unpacked)) as reader:
@@ -217,9 +217,16 @@ def _located(text: str, line: int) -> str | Problem:
         return Problem(line, text[:200], str(error))
 
 
+def _skip_blanks(file: io.BufferedReader) -> None:
+    """Blanks before '<?xml' are common and harmless, but no parser takes them."""
+    while (start := file.peek(1)[:1]) and start.isspace():
+        file.read(1)
+
+
 def _sitemap(file: io.BufferedReader) -> Iterator[str | Problem]:
     sitemap = _Sitemap()
     parser = sitemap.parser
+    _skip_blanks(file)
     while True:
         data = file.read(_CHUNK)
         try:

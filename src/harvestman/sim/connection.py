@@ -7,7 +7,6 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from itertools import chain
 from typing import Protocol
 
 from harvestman.sim.replies import Replies, Reply
@@ -41,6 +40,7 @@ class Connection:
         self._sock, self._keeper = sock, keeper
         self._loop = asyncio.get_running_loop()
         self._buffer = b""
+        self._arrival = 0.0
         self._reply: Reply | None = None
         self._asked: tuple[float, bytes, bytes, bytes] = (0.0, b"", b"", b"")
         self._sent, self._leaving = 0, False
@@ -79,10 +79,11 @@ class Connection:
             seconds, nanoseconds = _STAMP.unpack(ancillary[0][2])
             arrival = seconds + nanoseconds / 1e9
         self._buffer += data
+        self._arrival = arrival
         if self._reply is None:
-            self._next(arrival)
+            self._next()
 
-    def _next(self, arrival: float) -> None:
+    def _next(self) -> None:
         """Takes the next whole request out of the buffer, if there is one."""
         head, end, rest = self._buffer.partition(b"\r\n\r\n")
         if not end:
@@ -94,10 +95,10 @@ class Connection:
             return
         ask = request.ask
         self._keeper.agent(self, request.agent)
-        self._asked = (arrival, ask.host.encode("latin-1"), ask.method.encode(), ask.target.encode("latin-1"))
+        self._asked = (self._arrival, ask.host.encode("latin-1"), ask.method.encode(), ask.target.encode("latin-1"))
         self._leaving = request.close
         self.idle_since = float("inf")
-        reply = self._reply = self._keeper.replies.reply(ask, arrival)
+        reply = self._reply = self._keeper.replies.reply(ask, self._arrival)
         self._sent = 0
         if reply.silent or reply.delay:
             self._timer = self._loop.call_later(reply.delay or SILENCE, self.close if reply.silent else self._begin)
@@ -111,7 +112,7 @@ class Connection:
         if reply.stream is None:
             self._send(memoryview(reply.head + reply.body if reply.body else reply.head))
         else:
-            self._parts = chain(reply.stream)
+            self._parts = reply.stream
             self._send(memoryview(reply.head))
 
     def _send(self, data: memoryview) -> None:
@@ -153,7 +154,7 @@ class Connection:
         if self._leaving:
             self.close()
         elif self._buffer:
-            self._next(end)
+            self._next()
 
     def _report(self, status: int, end: float, note: str) -> None:
         arrival, host, method, target = self._asked

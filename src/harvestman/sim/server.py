@@ -11,6 +11,7 @@ import contextlib
 import resource
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -35,8 +36,9 @@ def _listener(port: int) -> socket.socket:
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with contextlib.suppress(OSError, AttributeError):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
-    with contextlib.suppress(OSError):
-        listener.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
     listener.bind(("0.0.0.0", port))
     listener.listen(1024)
     listener.setblocking(False)

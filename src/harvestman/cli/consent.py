@@ -1,0 +1,105 @@
+"""May this crawl begin? What a polite operator must have said before anything outside the machine is asked.
+
+Outside loopback a crawl needs a contact, and keeps at least a tenth of a second between two requests to a host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address, ip_network
+
+from harvestman.config import Config
+from harvestman.errors import UsageError
+from harvestman.model import HostKey
+from harvestman.policy.guard import Guard
+from harvestman.policy.urls import host_of
+
+SHORTEST_DELAY = 0.1
+"""Seconds between two requests to a host outside loopback: the pace of the site cap, 10 a second."""
+GENTLE_DELAY = 1.0
+"""Below this the owner of a host should have agreed; the command line says so."""
+_LOOPBACK = ip_network("127.0.0.0/8")
+_URL = re.compile(r"https?://[^\s/?#@]+\.[^\s/?#@]+([/?#]\S*)?", re.IGNORECASE)
+_MAIL = re.compile(r"(mailto:)?[^\s@()<>]+@[^\s@()<>]+\.[^\s@()<>.]+", re.IGNORECASE)
+
+
+def refuse_rudeness(config: Config, seeds: Iterable[str]) -> None:
+    """Raise UsageError, with the cure, for a crawl that may not begin. `seeds` are all the crawl has ever been given."""
+    seeds = list(seeds)
+    _check_contact(config.contact)
+    _check_literals(config, seeds)
+    if stays_home(config, seeds):
+        return
+    if not config.contact:
+        raise UsageError(_NO_CONTACT)
+    for name, delay in (("delay", config.politeness.delay), ("politeness.ip_delay", config.politeness.ip_delay)):
+        if delay < SHORTEST_DELAY:
+            raise UsageError(
+                f"{name} {delay:g} s is too fast for servers that are not yours: outside loopback it is at least "
+                f"{SHORTEST_DELAY:g} s (1 s is the default, and what strangers should get)"
+            )
+
+
+def stays_home(config: Config, seeds: Iterable[str]) -> bool:
+    """Whether nothing outside loopback can be touched.
+
+    Loopback seeds with a scope that cannot leave them; or the simulated web: names under .test, answered by a name
+    server on loopback, with loopback allowed.
+    """
+    hosts = {host_of(seed) for seed in seeds}
+    if _simulated(config) and all(_loopback(host) or host.endswith(".test") for host in hosts):
+        return True
+    return config.scope in ("site", "host", "path") and all(_loopback(host) for host in hosts)
+
+
+def hurried(config: Config) -> bool:
+    """Whether the delay is shorter than strangers should get."""
+    return config.politeness.delay < GENTLE_DELAY
+
+
+_NO_CONTACT = """a crawl outside this machine needs --contact: a URL or an e-mail address that answers for it.
+It is sent in the User-Agent of every request, so that the owner of a server can ask you to slow down or to stop:
+  harvestman crawl https://example.org --contact https://your.site/about-our-crawler
+To try Harvestman without touching the Internet: harvestman crawl --sim"""
+
+
+def _check_contact(contact: str) -> None:
+    if contact and not (_URL.fullmatch(contact) or _MAIL.fullmatch(contact)):
+        raise UsageError(
+            f"--contact {contact!r} is neither a URL (https://your.site/crawler) nor an e-mail address (crawl@your.site)"
+        )
+
+
+def _check_literals(config: Config, seeds: list[str]) -> None:
+    """A seed on an address that the guard would refuse could only ever fail: say so now."""
+    guard = Guard(config.allow)
+    for seed in seeds:
+        host = host_of(seed)
+        address = "127.0.0.1" if _named_loopback(host) else host
+        if _is_address(address) and (reason := guard.refusal(address)):
+            network = "127.0.0.0/8" if _loopback(host) else f"{address}/{ip_address(address).max_prefixlen}"
+            raise UsageError(f"seed {seed}: {reason}; if that is what you want, add --allow {network}")
+
+
+def _simulated(config: Config) -> bool:
+    server = config.dns.rpartition(":")[0] if config.dns.count(":") == 1 else config.dns
+    allowed = (ip_network(text.strip(), strict=False) for text in config.allow)
+    covered = any(network.version == 4 and network.supernet_of(_LOOPBACK) for network in allowed)
+    return covered and bool(server) and _loopback(HostKey(server.strip("[]")))
+
+
+def _loopback(host: HostKey) -> bool:
+    return _named_loopback(host) or (_is_address(host) and ip_address(host).is_loopback)
+
+
+def _named_loopback(host: HostKey) -> bool:
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,79 @@
+"""`harvestman VERB ...`: finds the verb, runs it, turns what goes wrong into words and a number.
+
+Exit codes are listed in docs/cli.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+from harvestman import __version__
+from harvestman.cli import audit, bench, crawl, export, sim, status, why
+from harvestman.errors import HarvestmanError
+
+VERBS = (crawl, status, why, export, sim, audit, bench)
+REPORT_TO = "https://github.com/harvestman-crawler/harvestman/issues"
+INTERRUPTED = 130
+
+DESCRIPTION = "A polite, durable, very fast web crawler."
+EPILOG = """\
+examples:
+  harvestman crawl --sim                                   crawl a built-in web: no Internet, half a minute
+  harvestman crawl https://example.org --contact me@example.org
+  harvestman status crawl-data                             how the crawl stands
+  harvestman why https://example.org/page                  what became of one URL, and why
+  harvestman export crawl-data --format parquet            the pages as a table
+
+Every verb has its own help: harvestman crawl --help. Manual: docs/cli.md"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Speaks as the rest of the program does when the command is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"harvestman: {message}\nTry: {self.prog} --help\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = Parser(
+        prog="harvestman", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    top.add_argument("--version", action="version", version=f"harvestman {__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in VERBS:
+        verb.add(verbs)
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command. Returns its exit code."""
+    try:
+        options = parser().parse_args(argv)
+    except SystemExit as wanted:
+        return wanted.code if isinstance(wanted.code, int) else 2
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except HarvestmanError as error:
+        print(f"harvestman: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _reader_gone()
+    except Exception:  # the last resort: everything expected was caught above
+        traceback.print_exc()
+        print(f"harvestman: this is a bug; please report the lines above at {REPORT_TO}", file=sys.stderr)
+        return 1
+
+
+def _reader_gone() -> int:
+    """`harvestman export ... | head`: the reader has had enough, which is no failure."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -1,0 +1,119 @@
+"""What is said when a crawl is over: for people in words, for programs as one JSON object."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+
+import msgspec
+
+from harvestman.cli import words
+from harvestman.cli.progress import queued
+from harvestman.layout import Layout
+from harvestman.model import Instant
+from harvestman.supervise import Ending
+from harvestman.views import SickHost, View
+
+COUNTED_UP_TO = 2_000_000
+"""URLs that are counted one by one for the summary; of larger crawls it gives the tally only."""
+
+
+class Summary(msgspec.Struct):
+    """How a run ended. The counters are those of the whole crawl, `run_pages` and `seconds` of this run."""
+
+    reason: str
+    data: str
+    pages: int
+    run_pages: int
+    duplicates: int
+    bytes: int
+    requests: int
+    discovered: int
+    blocked: int
+    waiting: int
+    errors: dict[str, int]
+    by_status: dict[str, int] | None
+    sick_hosts: list[SickHost]
+    seconds: float
+    cpu_seconds: float
+    workers: int
+    restarts: int
+
+
+def summarise(ending: Ending, layout: Layout) -> Summary:
+    """Put the ending and a look at the data together."""
+    progress = ending.progress
+    with View(layout) as view:
+        tally = view.tally()
+        counted = tally.discovered <= COUNTED_UP_TO
+        census = view.census(0, lambda number: None) if counted else None
+        sick = asyncio.run(view.sick(Instant(time.time())))
+    waiting = census.by_status["pending"] if census else queued(tally)
+    return Summary(
+        ending.reason, str(layout.data), tally.pages, progress.run_pages, tally.duplicates, tally.bytes,
+        tally.requests, tally.discovered, tally.blocked, waiting, tally.errors,
+        census.by_status if census else None, sick, round(progress.elapsed, 3), round(progress.cpu, 3),
+        progress.workers, progress.restarts,
+    )  # fmt: skip
+
+
+_HOW = {
+    "finished": "Finished",
+    "max-pages": "Stopped at the page limit",
+    "interrupted": "Interrupted: what was in flight is stored, nothing is lost",
+}
+
+
+def told(summary: Summary, resume: str) -> str:
+    """The summary in plain words. `resume` is the command that goes on with the crawl."""
+    rate = summary.run_pages / summary.seconds if summary.seconds else 0.0
+    cpu = f", {summary.cpu_seconds / summary.run_pages * 1000:.1f} ms CPU a page" if summary.run_pages else ""
+    lines = [
+        f"{_HOW.get(summary.reason, summary.reason)}.",
+        "",
+        _row("this run", f"{words.plural(summary.run_pages, 'page')} in {words.span(summary.seconds)}, {rate:.1f}/s{cpu}"),
+        _row("pages", f"{summary.pages:,}, {summary.duplicates:,} of them duplicates, {words.size(summary.bytes)}"),
+        _row("URLs found", f"{summary.discovered:,}{_statuses(summary)}"),
+        _row("robots.txt", f"forbids {words.plural(summary.blocked, 'URL')}"),
+        _row("errors", f"{sum(summary.errors.values()):,}{_bracketed(words.listed(summary.errors))}"),
+        _row("still queued", f"{summary.waiting:,}{_sick(summary)}"),
+        _row("data", f"{summary.data}: raw records in warc/, pages in pages/, what is known of each URL in state/"),
+    ]
+    if summary.restarts:
+        lines.append(_row("restarts", f"{summary.restarts} of a worker; see {summary.data}/logs"))
+    return "\n".join([*lines, "", *_next_steps(summary, resume)])
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:<13}{text}"
+
+
+def _bracketed(text: str) -> str:
+    return f" ({text})" if text else ""
+
+
+def _statuses(summary: Summary) -> str:
+    shown = ("redirected", "gone", "refused", "dead")
+    counts = summary.by_status or {}
+    return _bracketed(", ".join(f"{counts[name]:,} {name}" for name in shown if counts.get(name)))
+
+
+def _sick(summary: Summary) -> str:
+    if not summary.sick_hosts:
+        return ""
+    until = words.moment(summary.sick_hosts[0].until)
+    return f"; {words.plural(len(summary.sick_hosts), 'host')} failed too often and will be asked again from {until}"
+
+
+def _next_steps(summary: Summary, resume: str) -> list[str]:
+    data = shlex.quote(summary.data)
+    steps = [
+        (f"harvestman status {data}", "how it stands, by status and host"),
+        (f"harvestman export {data} --format jsonl", "the pages, one JSON object a line"),
+        (f"harvestman why URL --data {data}", "what became of one URL, and why"),
+    ]
+    if summary.waiting and resume:
+        steps.append((resume, "go on where it stopped"))
+    width = max(len(command) for command, _ in steps)
+    return ["Next:", *(f"  {command:<{width}}   {use}" for command, use in steps)]

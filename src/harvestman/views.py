@@ -1,0 +1,214 @@
+"""A look at a crawl from outside: read-only, and possible while the crawl runs (it sees what was committed so far)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from harvestman.embedded.roster import StaticRoster
+from harvestman.embedded.state import RocksState
+from harvestman.errors import StateError
+from harvestman.frontier.routing import Router
+from harvestman.layout import Layout
+from harvestman.model import (
+    HostKey,
+    HostRecord,
+    Instant,
+    Origin,
+    Partition,
+    RobotsRecord,
+    Status,
+    Tally,
+    UrlRecord,
+)
+from harvestman.policy.urls import host_of
+
+HOSTS_AT_ONCE = 10_000
+LONGEST_CHAIN = 100
+MAX_PLACE = 10_000
+"""Queue entries that are looked at to find the place of one."""
+TELL_EVERY = 50_000
+
+
+class HostCount(msgspec.Struct):
+    """The URLs of one host."""
+
+    host: str
+    fetched: int = 0
+    waiting: int = 0
+    other: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.fetched + self.waiting + self.other
+
+
+class SickHost(msgspec.Struct):
+    """A host that is left alone after too many failures, with URLs queued."""
+
+    host: HostKey
+    until: Instant
+
+
+class Census(msgspec.Struct):
+    """Every URL of a crawl, counted."""
+
+    urls: int
+    by_status: dict[str, int]
+    hosts: int
+    top_hosts: list[HostCount]
+    dead: dict[str, int]
+    """Dead letters by what went wrong last."""
+    retrying: int
+    """Waiting URLs that failed before."""
+
+
+class View:
+    """The databases of a crawl's workers, opened to be read. Close it, or use it in a `with` block."""
+
+    def __init__(self, layout: Layout) -> None:
+        """Raises StateError when there is no crawl."""
+        self.layout = layout
+        self.facts = layout.read()
+        self.router = Router(self.facts.partitions)
+        self._roster = StaticRoster(self.facts.partitions, self.facts.workers, 0)
+        self._states = {index: _opened(layout.state(index)) for index in layout.workers()}
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for state in self._states.values():
+            if state is not None:
+                state.shut()
+
+    # -- sums ----------------------------------------------------------------------------------------------------
+
+    def tally(self) -> Tally:
+        """The workers' counters, summed."""
+        whole = Tally()
+        for state in self._open():
+            whole.add(state.tally())
+        return whole
+
+    def records(self) -> Iterator[UrlRecord]:
+        """Every URL known, in no useful order."""
+        for state in self._open():
+            yield from state.url_records()
+
+    def census(self, top: int, tell: Callable[[int], None]) -> Census:
+        """Count all URLs; some 3 seconds a million. `tell` hears now and then how many were read."""
+        statuses: Counter[Status] = Counter()
+        places: dict[str, list[int]] = {}
+        dead: Counter[str] = Counter()
+        retrying = 0
+        for number, record in enumerate(self.records(), 1):
+            status = record.status
+            statuses[status] += 1
+            place = places.setdefault(host_of(record.url), [0, 0, 0])
+            place[_COLUMN[status]] += 1
+            if status is Status.DEAD:
+                dead[_kind(record)] += 1
+            elif status is Status.PENDING and record.attempts:
+                retrying += 1
+            if number % TELL_EVERY == 0:
+                tell(number)
+        hosts = [HostCount(host, *counts) for host, counts in places.items()]
+        hosts.sort(key=lambda each: (-each.total, each.host))
+        by_status = {status.name.lower(): statuses[status] for status in Status}
+        return Census(statuses.total(), by_status, len(hosts), hosts[:top], dict(dead), retrying)
+
+    async def sick(self, now: Instant) -> list[SickHost]:
+        """Hosts on the sick list that have URLs queued, the first to be well again first."""
+        found: list[SickHost] = []
+        for state in self._open():
+            cursor: tuple[Partition, HostKey] | None = None
+            while names := await state.waiting_hosts(cursor, HOSTS_AT_ONCE):
+                records = await state.hosts(names)
+                found += [SickHost(r.host, r.sick_until) for r in records if r is not None and r.sick_until > now]
+                cursor = names[-1]
+        return sorted(found, key=lambda host: host.until)
+
+    # -- one URL -------------------------------------------------------------------------------------------------
+
+    def worker_of(self, url: str) -> int:
+        return self._roster.owner(self.router.place(host_of(url))[2])
+
+    async def record(self, url: str) -> UrlRecord | None:
+        """What is known of a URL in request form, in whatever spelling it was found first."""
+        state = self._state_of(url)
+        return (await state.records([self.router.id_of(url)]))[0] if state else None
+
+    async def host(self, url: str) -> HostRecord | None:
+        state = self._state_of(url)
+        name, _, partition = self.router.place(host_of(url))
+        return (await state.hosts([(partition, name)]))[0] if state else None
+
+    async def robots(self, origin: Origin) -> RobotsRecord | None:
+        state = self._state_of(f"{origin}/")
+        return await state.robots(self.router.place(host_of(f"{origin}/"))[2], origin) if state else None
+
+    async def place(self, record: UrlRecord) -> int:
+        """How many URLs of its host stand before a waiting one, at most MAX_PLACE."""
+        state = self._state_of(record.url)
+        if state is None:
+            return 0
+        name, _, partition = self.router.place(host_of(record.url))
+        known = await self.host(record.url)
+        cursors = known.cursors if known and known.cursors else [0] * (record.bucket + 1)
+        before = 0
+        for bucket in range(record.bucket + 1):
+            entries = await state.window(partition, name, bucket, cursors[bucket], MAX_PLACE - before)
+            before += sum(bucket < record.bucket or entry.seq < record.seq for entry in entries)
+        return before
+
+    async def chain(self, record: UrlRecord) -> list[str]:
+        """How a URL was found: the page that linked to it, the page that linked to that one, and so on to a seed list."""
+        steps: list[str] = []
+        step: UrlRecord | None = record
+        while step is not None and step.via and len(steps) < LONGEST_CHAIN and step.via not in steps:
+            steps.append(step.via)
+            step = await self.record(step.via) if step.via.startswith(("http://", "https://")) else None
+        return steps
+
+    def _state_of(self, url: str) -> RocksState | None:
+        return self._states[self.worker_of(url)]
+
+    def _open(self) -> list[RocksState]:
+        return [state for state in self._states.values() if state is not None]
+
+
+_COLUMN = {status: 2 for status in Status} | {Status.FETCHED: 0, Status.DUPLICATE: 0, Status.PENDING: 1}
+
+
+def _opened(directory: Path) -> RocksState | None:
+    """None while a worker has not made its database yet."""
+    if not (directory / "CURRENT").exists():
+        return None
+    try:
+        return RocksState(directory, read_only=True)
+    except StateError:
+        # A worker was moving files just then; the second look finds them in place.
+        return RocksState(directory, read_only=True)
+
+
+def _kind(record: UrlRecord) -> str:
+    """'timeout' of 'timeout: no first byte (attempt 5 of 5)'."""
+    reason = record.visit.reason if record.visit else ""
+    return reason.partition(" (attempt")[0].partition(":")[0] or "unknown"
+
+
+def disk_use(data: Path) -> dict[str, int]:
+    """Bytes by the first name below the data directory."""
+    sizes: Counter[str] = Counter()
+    for path in data.rglob("*"):
+        try:
+            if path.is_file():
+                sizes[path.relative_to(data).parts[0]] += path.stat().st_size
+        except FileNotFoundError:
+            continue  # a running crawl tidies up behind itself
+    return dict(sizes)

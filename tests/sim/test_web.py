@@ -1,0 +1,159 @@
+"""The model: the same plan gives the same web, every page can be found, and every oddity is there."""
+
+from __future__ import annotations
+
+import gzip
+import statistics
+import zlib
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from isal import isal_zlib
+
+from harvestman.errors import UsageError
+from harvestman.sim.fragments import bomb, gzipped, piece, stored
+from harvestman.sim.hosts import Feature, Robots
+from harvestman.sim.odd import Kind
+from harvestman.sim.pages import Press
+from harvestman.sim.paths import normal, spelling
+from harvestman.sim.plan import Plan
+from harvestman.sim.reach import reach
+from harvestman.sim.robots_txt import LIMIT, rules
+from harvestman.sim.web import Web
+from harvestman.sim.words import english_vocabulary
+
+
+def test_equal_plans_give_equal_webs() -> None:
+    one, two = (Press(Web(Plan(hosts=30, pages=9)), 80) for _ in range(2))
+    assert one.web.hosts == two.web.hosts
+    assert one.web.seeds(80) == two.web.seeds(80)
+    for host in one.web.hosts[:5]:
+        assert [one.page(host, page) for page in range(9)] == [two.page(host, page) for page in range(9)]
+
+
+def test_another_seed_gives_another_web() -> None:
+    one, two = (Press(Web(Plan(hosts=30, pages=9, seed=seed)), 80) for seed in (1, 2))
+    assert one.page(one.web.hosts[3], 4) != two.page(two.web.hosts[3], 4)
+    assert [host.robots for host in one.web.hosts] != [host.robots for host in two.web.hosts]
+
+
+@pytest.mark.parametrize("profile", ["clean", "mixed", "wild"])
+@pytest.mark.parametrize(("hosts", "pages"), [(1, 1), (3, 2), (40, 1), (50, 9), (80, 30)])
+def test_every_page_of_every_open_host_is_within_reach(profile: str, hosts: int, pages: int) -> None:
+    walked = reach(Web(Plan(hosts, pages, profile=profile)), depth=20)
+    assert sum(walked.pages) == sum(walked.open) * pages
+    assert sum(walked.open) >= 0.7 * hosts
+
+
+def test_a_mixed_web_of_forty_hosts_has_everything() -> None:
+    web = Web(Plan(hosts=42, pages=3))
+    assert {host.feature for host in web.hosts} == set(Feature)
+    assert {host.robots for host in web.hosts} == set(Robots)
+    assert {"www.h0007.test", "blog.h0007.test"} <= set(web.by_name)
+    assert web.by_name["www.h0007.test"].site == "h0007.test"
+    assert web.by_name["www.h0007.test"].address == web.by_name["h0007.test"].address
+
+
+def test_the_clean_web_has_no_oddities() -> None:
+    web = Web(Plan(hosts=300, pages=3, profile="clean"))
+    assert {host.feature for host in web.hosts} == {Feature.PLAIN}
+    assert {host.robots for host in web.hosts} == {Robots.NONE, Robots.ALLOW}
+    assert len({host.address for host in web.hosts}) == len({host.site for host in web.hosts}) == 300
+
+
+def test_ordinary_pages_are_never_disallowed() -> None:
+    web = Web(Plan(hosts=60, pages=40))
+    open_hosts = [host for host in web.hosts if not host.shut]
+    assert not any(host.disallows(web.path(host, page)) for host in open_hosts for page in range(40))
+
+
+def test_every_spelling_is_the_same_page() -> None:
+    web = Web(Plan(hosts=40, pages=30))
+    for host in web.hosts:
+        for page in range(30):
+            path = web.path(host, page)
+            assert normal(path) == path
+            for turn in range(8):
+                assert web.look(host, spelling(path, turn).removeprefix("../../../..")) == page
+
+
+def test_sizes_links_and_words_are_like_the_webs() -> None:
+    press = Press(Web(Plan(hosts=100, pages=20, profile="clean")), 8800)
+    bodies = [press.page(host, page) for host in press.web.hosts for page in range(20)]
+    sizes = sorted(map(len, bodies))
+    assert 27_000 < statistics.median(sizes) < 33_000
+    assert sizes[0] < 15_000
+    assert 200_000 < sizes[-1] < 330_000
+    assert 50 < statistics.mean(body.count(b"<a href") for body in bodies) < 70
+    assert len(english_vocabulary()) > 1_700
+
+
+def test_popularity_is_uneven() -> None:
+    counts = Counter(host for host, _ in Web(Plan(hosts=100, pages=5)).targets)
+    assert counts.most_common(1)[0][1] > 20 * min(counts.values())
+
+
+def test_gzip_bodies_are_valid_for_every_decoder() -> None:
+    press = Press(Web(Plan(hosts=42, pages=12)), 8800)
+    for host in press.web.hosts:
+        for page in (0, 5, 11):
+            plain, zipped = press.page(host, page), press.page(host, page, zipped=True)
+            assert gzip.decompress(zipped) == isal_zlib.decompress(zipped, 31) == zlib.decompress(zipped, 31) == plain
+            assert len(zipped) < 0.6 * len(plain)
+
+
+@given(st.lists(st.binary(max_size=300), max_size=6), st.binary(max_size=300))
+def test_any_pieces_join_to_one_gzip_member(parts: list[bytes], last: bytes) -> None:
+    deflated = [stored(part) if number % 2 else piece(part).deflated for number, part in enumerate(parts)]
+    plain = b"".join(parts) + last
+    assert zlib.decompress(gzipped(plain, deflated, last), 31) == plain
+
+
+def test_bomb_is_valid_and_small() -> None:
+    packed = bomb(8)
+    assert len(packed) < 100_000
+    assert len(gzip.decompress(packed)) == 8 << 20
+
+
+def test_pages_change_at_their_rate() -> None:
+    web = Web(Plan(hosts=60, pages=10))
+    host = next(host for host in web.hosts if host.feature is Feature.CHANGING)
+    period = web.period(host, 1)
+    versions = [web.version(host, 1, moment * period / 20) for moment in range(2000)]
+    assert versions == sorted(versions)
+    assert versions[-1] in (99, 100)
+    assert web.version(host, 1, web.changed_at(host, 1, 7) + 1e-6) == 7
+    assert web.version(host, 1, web.changed_at(host, 1, 7) - 1e-3) == 6
+    press = Press(web, 80)
+    assert press.page(host, 1, version=1) != press.page(host, 1, version=2)
+
+
+def test_huge_robots_txt_has_its_rules_within_the_limit() -> None:
+    body = rules(Robots.HUGE)
+    assert body.find(b"Disallow: /private/") < LIMIT < body.find(b"\nDisallow: /\n") < len(body)
+
+
+def test_traps_end_on_the_mixed_web_and_not_on_the_wild() -> None:
+    for profile, ended in (("mixed", True), ("wild", False)):
+        web = Web(Plan(hosts=60, pages=3, profile=profile))
+        for feature in (Feature.CALENDAR, Feature.PAGINATION, Feature.SESSIONS):
+            host = next(host for host in web.hosts if host.feature is feature)
+            found, ahead = set[str](), [web.entries(host)[-1].path]
+            while ahead and len(found) < 200:
+                path = ahead.pop()
+                odd = web.look(host, path)
+                assert not isinstance(odd, int)
+                assert odd is not None
+                assert odd.kind is Kind.TRAP
+                found.add(path)
+                ahead += [link for link in odd.links if link not in found]
+            assert (len(found) < 100) == ended
+
+
+def test_a_senseless_plan_is_refused() -> None:
+    with pytest.raises(UsageError, match="clean, mixed, wild"):
+        Plan(profile="tidy")
+    with pytest.raises(UsageError, match="hosts"):
+        Plan(hosts=0)
