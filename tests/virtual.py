@@ -192,6 +192,8 @@ class Drive:
         await self.commit()
 
     async def _following(self) -> float:
+        if len(self._flying) >= self._in_flight:
+            return self._flying[0][0]
         if self._flying:
             return min(self._flying[0][0], self.frontier.wake_at())
         horizon = await self.frontier.horizon()

@@ -27,6 +27,7 @@ from harvestman.model import (
     RecordRef,
     Response,
     Status,
+    Tally,
     UrlRecord,
     Visit,
 )  # fmt: skip
@@ -60,6 +61,18 @@ class Taken:
     original: Content | None = None
     page: Page | None = None
     links: list[Routed] = field(default_factory=list)
+
+    def count(self, tally: Tally) -> int:
+        """Add it to the tally; 1 when it is a page."""
+        if isinstance(self.answer, Response):
+            tally.bytes += len(self.answer.body)
+        if self.decision.error:
+            tally.error(self.decision.error)
+        if self.decision.status not in (Status.FETCHED, Status.DUPLICATE):
+            return 0
+        tally.pages += 1
+        tally.duplicates += self.decision.status is Status.DUPLICATE
+        return 1
 
     def visit(self) -> Visit:
         """The durable summary."""

@@ -81,7 +81,17 @@ class Changes:
 
     def __bool__(self) -> bool:
         return bool(
-            self.records or self.unqueued or self.hosts or self.robots or self.outbox or self.delivered or self.undue
+            self.records
+            or self.unqueued
+            or self.hosts
+            or self.robots
+            or self.outbox
+            or self.delivered
+            or self.undue
+            or self.queued
+            or self.due
+            or self.contents
+            or self.marks
         )
 
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Final, Literal
+from typing import Final, Literal, Protocol, cast
 from xml.parsers import expat
 
 import msgspec
@@ -77,34 +77,26 @@ def _nothing(problems: list[Problem]) -> str:
     return f"holds no usable seed; line {first.line}: {first.reason}"
 
 
+class Stream(Protocol):
+    """Bytes that can be looked at before they are read."""
+
+    def peek(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes: ...
+    def readline(self, size: int, /) -> bytes: ...
+
+
 @contextmanager
-def _opened(path: Path | Literal["-"]) -> Iterator[io.BufferedReader]:
+def _opened(path: Path | Literal["-"]) -> Iterator[Stream]:
     """The bytes of the file, unpacked when it is gzip."""
-    with nullcontext(sys.stdin.buffer) if path == "-" else path.open("rb") as raw:
-        file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(_Raw(raw))
+    with nullcontext(cast(io.BufferedReader, sys.stdin.buffer)) if path == "-" else path.open("rb") as file:
         if file.peek(2)[:2] == b"\x1f\x8b":
-            with gzip.open(file) as unpacked, io.BufferedReader(_Raw(unpacked)) as reader:
-                yield reader
+            with gzip.open(file) as unpacked:
+                yield unpacked
         else:
             yield file
 
 
-class _Raw(io.RawIOBase):
-    """Any stream of bytes as one that can be buffered, and so looked into before it is read."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # typeshed: any Buffer
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _items(file: io.BufferedReader) -> Iterator[str | Problem]:
+def _items(file: Stream) -> Iterator[str | Problem]:
     start = file.peek(_CHUNK)[:_CHUNK].removeprefix(_MARK).lstrip()
     # A sitemap in UTF-16 begins with a byte order mark of its own.
     if start.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
@@ -116,7 +108,7 @@ def _items(file: io.BufferedReader) -> Iterator[str | Problem]:
 # -- lines -----------------------------------------------------------------------------------------------------------
 
 
-def _lines(file: io.BufferedReader) -> Iterator[str | Problem]:
+def _lines(file: Stream) -> Iterator[str | Problem]:
     number = 0
     while raw := file.readline(LONGEST_LINE):
         number += 1
@@ -129,7 +121,7 @@ def _lines(file: io.BufferedReader) -> Iterator[str | Problem]:
             yield item
 
 
-def _skip_rest(file: io.BufferedReader) -> None:
+def _skip_rest(file: Stream) -> None:
     while (more := file.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
         pass
 
@@ -217,13 +209,13 @@ def _located(text: str, line: int) -> str | Problem:
         return Problem(line, text[:200], str(error))
 
 
-def _skip_blanks(file: io.BufferedReader) -> None:
+def _skip_blanks(file: Stream) -> None:
     """Blanks before '<?xml' are common and harmless, but no parser takes them."""
     while (start := file.peek(1)[:1]) and start.isspace():
         file.read(1)
 
 
-def _sitemap(file: io.BufferedReader) -> Iterator[str | Problem]:
+def _sitemap(file: Stream) -> Iterator[str | Problem]:
     sitemap = _Sitemap()
     parser = sitemap.parser
     _skip_blanks(file)

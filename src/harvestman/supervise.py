@@ -28,9 +28,8 @@ ROUND = 0.5
 SEEDS_AT_ONCE = 5_000
 GRANT = 64
 """Pages granted at a time when there is a limit."""
-QUICK_DEATHS = 5
-"""Deaths within a few seconds of the start, in a row, that end the crawl."""
-QUICK = 10.0
+VAIN_DEATHS = 8
+"""Deaths in a row without anything done in between that end the crawl."""
 
 
 class Progress(msgspec.Struct):
@@ -70,8 +69,8 @@ class WorkerProcess:
         self.granted = 0
         self.cpu_before = 0.0
         """CPU of its predecessors in this run."""
-        self.started = 0.0
-        self.quick_deaths = 0
+        self.vain_deaths = 0
+        self._done_at_death = -1
         self.ended = False
 
     def tell(self, command: messages.Command) -> None:
@@ -87,6 +86,12 @@ class WorkerProcess:
                 self.report = saying
                 if self.base is None:
                     self.base = saying.tally.pages
+
+    def died(self) -> None:
+        """Count the deaths between which nothing was done."""
+        done = self.report.activity if self.report is not None else 0
+        self.vain_deaths = self.vain_deaths + 1 if done == self._done_at_death else 0
+        self._done_at_death = done
 
     def next_seeds(self) -> None:
         if self.seeds:
@@ -124,6 +129,11 @@ class Supervisor:
         self._still = -1
         """The activity of the last round in which all stood still."""
         self._failure: WorkerDied | None = None
+
+    def pids(self) -> list[int]:
+        """The worker processes that are alive."""
+        processes = (worker.process for worker in self._workers)
+        return [process.pid for process in processes if process is not None and process.returncode is None]
 
     # -- what a user can do ------------------------------------------------------------------------------------
 
@@ -171,19 +181,17 @@ class Supervisor:
             if worker.ended or self._reason:
                 return
             self._restarts += 1
-            quick = time.monotonic() - worker.started < QUICK
-            worker.quick_deaths = worker.quick_deaths + 1 if quick else 0
-            if worker.quick_deaths >= QUICK_DEATHS:
+            worker.died()
+            if worker.vain_deaths >= VAIN_DEATHS:
                 self._failure = WorkerDied(self._last_words(worker))
                 self._end("failed")
                 return
-            await asyncio.sleep(0.2 * 2**worker.quick_deaths)
+            await asyncio.sleep(0.2 * 1.5**worker.vain_deaths)
 
     async def _live(self, worker: WorkerProcess) -> None:
         """One life of a worker process."""
         logs = self._layout.data / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        worker.started = time.monotonic()
         worker.granted = 0
         if worker.report is not None:
             worker.cpu_before += worker.report.cpu
@@ -209,7 +217,7 @@ class Supervisor:
         log = self._layout.data / "logs" / f"{self._layout.worker(worker.index)}.log"
         words = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
         said = " ".join(words) or "no last words"
-        return f"worker {worker.index} died {QUICK_DEATHS} times in a row: {said} (see {log})"
+        return f"worker {worker.index} died {VAIN_DEATHS} times in a row: {said} (see {log})"
 
     # -- watching ----------------------------------------------------------------------------------------------
 

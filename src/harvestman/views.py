@@ -81,7 +81,9 @@ class View:
     def __enter__(self) -> View:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for state in self._states.values():
             if state is not None:
                 state.shut()
@@ -167,7 +169,7 @@ class View:
         return before
 
     async def chain(self, record: UrlRecord) -> list[str]:
-        """How a URL was found: the page that linked to it, the page that linked to that one, and so on to a seed list."""
+        """How a URL was found: the page that links to it, the page that links to that one, and so on to a seed."""
         steps: list[str] = []
         step: UrlRecord | None = record
         while step is not None and step.via and len(steps) < LONGEST_CHAIN and step.via not in steps:
@@ -182,7 +184,7 @@ class View:
         return [state for state in self._states.values() if state is not None]
 
 
-_COLUMN = {status: 2 for status in Status} | {Status.FETCHED: 0, Status.DUPLICATE: 0, Status.PENDING: 1}
+_COLUMN = dict.fromkeys(Status, 2) | {Status.FETCHED: 0, Status.DUPLICATE: 0, Status.PENDING: 1}
 
 
 def _opened(directory: Path) -> RocksState | None:

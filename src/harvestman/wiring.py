@@ -8,9 +8,11 @@ from random import Random
 import msgspec
 
 from harvestman import __version__
+from harvestman.asking import Asking
 from harvestman.clock import WallClock
 from harvestman.config import Config
 from harvestman.crawl import Crawler, SeePage
+from harvestman.dispatch import Dispatch
 from harvestman.embedded.bus import NoBus, SocketBus
 from harvestman.embedded.objects import DirectoryObjects
 from harvestman.embedded.reshard import reshard
@@ -111,9 +113,10 @@ async def open_crawler(
         bus = SocketBus(sockets, facts.workers, index, roster.owner)
         await bus.open()
     crawler = Crawler(
-        config=config, clock=clock, state=state, bus=bus, roster=roster, router=router, seen=seen, frontier=frontier,
-        fetcher=fetcher, resolver=resolver, guard=guard, harvest=harvest, warc=warc, log=log, tally=tally, see=see,
-        snapshot=lambda: seen.snapshot(objects, layout.seen(index)),
+        config=config, clock=clock, state=state, bus=bus, frontier=frontier,
+        asking=Asking(frontier, resolver, guard, fetcher, clock), harvest=harvest,
+        dispatch=Dispatch(frontier, router, roster, bus, state), warc=warc, log=log, tally=tally,
+        snapshot=lambda: seen.snapshot(objects, layout.seen(index)), see=see,
     )  # fmt: skip
     await crawler.recovered(await replayed(stored, state, harvest, frontier, router))
     return crawler

@@ -58,7 +58,7 @@ class Worker:
         self._crawler.allowance += pages
 
     def _unused(self) -> int:
-        return max(0, int(self._crawler.allowance - self._crawler.page_leases)) if self._limited else -1
+        return self._crawler.unused() if self._limited else -1
 
     def _report(self, number: int) -> Report:
         crawler = self._crawler
@@ -67,7 +67,7 @@ class Worker:
         return Report(
             number,
             crawler.tally,
-            dict(crawler.counts()),
+            crawler.counts(),
             crawler.idle,
             self._unused(),
             self._granted,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import statistics
 import zlib
 from collections import Counter
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from isal import isal_zlib
 
 from harvestman.errors import UsageError
-from harvestman.sim.fragments import bomb, gzipped, piece, stored
+from harvestman.sim.fragments import bomb, gzipped, piece, sealed, stored
 from harvestman.sim.hosts import Feature, Robots
 from harvestman.sim.odd import Kind
 from harvestman.sim.pages import Press
@@ -81,7 +82,7 @@ def test_every_spelling_is_the_same_page() -> None:
 
 def test_sizes_links_and_words_are_like_the_webs() -> None:
     press = Press(Web(Plan(hosts=100, pages=20, profile="clean")), 8800)
-    bodies = [press.page(host, page) for host in press.web.hosts for page in range(20)]
+    bodies = [b"".join(press.page(host, page)) for host in press.web.hosts for page in range(20)]
     sizes = sorted(map(len, bodies))
     assert 27_000 < statistics.median(sizes) < 33_000
     assert sizes[0] < 15_000
@@ -91,7 +92,7 @@ def test_sizes_links_and_words_are_like_the_webs() -> None:
 
 
 def test_popularity_is_uneven() -> None:
-    counts = Counter(host for host, _ in Web(Plan(hosts=100, pages=5)).targets)
+    counts = Counter(host for roll in Web(Plan(hosts=100, pages=5)).rolls for host, _ in roll)
     assert counts.most_common(1)[0][1] > 20 * min(counts.values())
 
 
@@ -99,16 +100,24 @@ def test_gzip_bodies_are_valid_for_every_decoder() -> None:
     press = Press(Web(Plan(hosts=42, pages=12)), 8800)
     for host in press.web.hosts:
         for page in (0, 5, 11):
-            plain, zipped = press.page(host, page), press.page(host, page, zipped=True)
+            plain, zipped = (b"".join(press.page(host, page, zipped=each)) for each in (False, True))
             assert gzip.decompress(zipped) == isal_zlib.decompress(zipped, 31) == zlib.decompress(zipped, 31) == plain
             assert len(zipped) < 0.6 * len(plain)
 
 
 @given(st.lists(st.binary(max_size=300), max_size=6), st.binary(max_size=300))
-def test_any_pieces_join_to_one_gzip_member(parts: list[bytes], last: bytes) -> None:
-    deflated = [stored(part) if number % 2 else piece(part).deflated for number, part in enumerate(parts)]
-    plain = b"".join(parts) + last
-    assert zlib.decompress(gzipped(plain, deflated, last), 31) == plain
+def test_any_sealed_pieces_join_to_one_gzip_member(parts: list[bytes], last: bytes) -> None:
+    plain = [sealed(part) for part in parts]
+    deflated = [stored(part) if number % 2 else piece(part).deflated for number, part in enumerate(plain)]
+    member = b"".join(gzipped(deflated, sum(map(len, plain)), last))
+    assert zlib.decompress(member, 31) == b"".join(plain) + last
+
+
+@given(st.binary(max_size=300))
+def test_a_seal_is_a_comment_that_brings_the_crc_to_naught(part: bytes) -> None:
+    whole = sealed(part)
+    assert zlib.crc32(whole) == 0
+    assert re.fullmatch(rb"<!--[`a-o]{12}-->\n", whole[len(part) :])
 
 
 def test_bomb_is_valid_and_small() -> None:

@@ -1,1 +1,54 @@
-def add(v): pass
+"""`harvestman audit`: judges a crawl of the simulated web from the servers' side."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harvestman.config import Config
+from harvestman.errors import UsageError
+
+VIOLATIONS = 5
+_DEFAULTS = Config()
+EPILOG = """\
+examples:
+  harvestman audit sim.log
+  harvestman audit sim.log --delay 0.5 --json | jq .broken
+
+Judged are coverage of the allowed pages, pages fetched twice, robots.txt, nofollow, the gaps between requests to a
+host, Retry-After, and requests at once to a host. The exit code is 0 when every promise was kept and 5 when not."""
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb and its options."""
+    verb = verbs.add_parser(
+        "audit", help="judge a crawl of the simulated web from its log",
+        description="Judge a crawl of the simulated web from the log that its servers wrote.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    verb.set_defaults(run=run)
+    verb.add_argument("logs", metavar="LOG", type=Path, nargs="+", help="the log, or several of the same web")
+    verb.add_argument(
+        "--delay", metavar="S", type=float, default=float(_DEFAULTS.politeness.delay),
+        help="seconds promised between two requests to a host (default: %(default)s)",
+    )  # fmt: skip
+    verb.add_argument(
+        "--max-depth", metavar="N", type=int, default=_DEFAULTS.limits.max_depth,
+        help="how deep the crawl was to go (default: %(default)s)",
+    )  # fmt: skip
+    verb.add_argument(
+        "--min-coverage", metavar="SHARE", type=float, default=1.0,
+        help="share of the allowed pages that must have been fetched (default: %(default)s)",
+    )  # fmt: skip
+    verb.add_argument("--json", action="store_true", help="print one JSON object (default: a table)")
+
+
+def run(options: argparse.Namespace) -> int:
+    from harvestman.sim.audit import audit  # here, so that other verbs start without it
+
+    for log in options.logs:
+        if not log.is_file():
+            raise UsageError(f"{log}: no such log; `harvestman sim --log FILE` writes one")
+    report = audit(options.logs, options.delay, depth=options.max_depth, min_coverage=options.min_coverage)
+    print(report.to_json() if options.json else report.render())
+    return 0 if report.ok else VIOLATIONS

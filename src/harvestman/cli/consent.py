@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, ip_address, ip_network
 
+from harvestman.cli.crawl import SHORTEST_DELAY
 from harvestman.config import Config
 from harvestman.errors import UsageError
 from harvestman.model import HostKey
 from harvestman.policy.guard import Guard
 from harvestman.policy.urls import host_of
 
-SHORTEST_DELAY = 0.1
-"""Seconds between two requests to a host outside loopback: the pace of the site cap, 10 a second."""
 GENTLE_DELAY = 1.0
 """Below this the owner of a host should have agreed; the command line says so."""
-_LOOPBACK = ip_network("127.0.0.0/8")
+_LOOPBACK = IPv4Network("127.0.0.0/8")
 _URL = re.compile(r"https?://[^\s/?#@]+\.[^\s/?#@]+([/?#]\S*)?", re.IGNORECASE)
 _MAIL = re.compile(r"(mailto:)?[^\s@()<>]+@[^\s@()<>]+\.[^\s@()<>.]+", re.IGNORECASE)
 
 
 def refuse_rudeness(config: Config, seeds: Iterable[str]) -> None:
-    """Raise UsageError, with the cure, for a crawl that may not begin. `seeds` are all the crawl has ever been given."""
+    """Raise UsageError, with the cure, for a crawl that may not begin. `seeds`: all it has ever been given."""
     seeds = list(seeds)
     _check_contact(config.contact)
     _check_literals(config, seeds)
@@ -67,7 +66,8 @@ To try Harvestman without touching the Internet: harvestman crawl --sim"""
 def _check_contact(contact: str) -> None:
     if contact and not (_URL.fullmatch(contact) or _MAIL.fullmatch(contact)):
         raise UsageError(
-            f"--contact {contact!r} is neither a URL (https://your.site/crawler) nor an e-mail address (crawl@your.site)"
+            f"--contact {contact!r} is neither a URL (https://your.site/crawler) "
+            "nor an e-mail address (crawl@your.site)"
         )
 
 
@@ -85,7 +85,7 @@ def _check_literals(config: Config, seeds: list[str]) -> None:
 def _simulated(config: Config) -> bool:
     server = config.dns.rpartition(":")[0] if config.dns.count(":") == 1 else config.dns
     allowed = (ip_network(text.strip(), strict=False) for text in config.allow)
-    covered = any(network.version == 4 and network.supernet_of(_LOOPBACK) for network in allowed)
+    covered = any(isinstance(network, IPv4Network) and network.supernet_of(_LOOPBACK) for network in allowed)
     return covered and bool(server) and _loopback(HostKey(server.strip("[]")))
 
 

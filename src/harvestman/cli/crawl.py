@@ -1,35 +1,18 @@
-"""`harvestman crawl`: from a command to a crawl, and its summary."""
+"""`harvestman crawl`: its options. `running` does the work."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import shlex
-import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
-from harvestman.cli import consent, settings, summary
-from harvestman.cli.progress import Display, display
-from harvestman.cli.settings import Settings
-from harvestman.cli.simulated import Running, simulated
 from harvestman.config import Config
-from harvestman.errors import UrlError, UsageError
-from harvestman.layout import Layout, scope_of
-from harvestman.policy.urls import from_seed
-from harvestman.seeds import Seeds, read_seeds
-from harvestman.sim.audit import audit
-from harvestman.sim.plan import PROFILES, Plan
-from harvestman.supervise import Ending, Supervisor
-from harvestman.wiring import prepare, resolver_address
+from harvestman.sim.plan import PROFILES
 
+SHORTEST_DELAY = 0.1
+"""Seconds between two requests to a host outside loopback: the pace of the site cap, 10 a second."""
 SIM_DATA = "sim-data"
-SIM_HOSTS, SIM_PAGES, SIM_PATIENCE = 60, 20, 10.0
-PROBLEMS_SHOWN = 10
-INTERRUPTED, VIOLATIONS = 130, 5
+SIM_HOSTS, SIM_PAGES, SIM_SEED, SIM_PATIENCE = 60, 12, 3, 5.0
+"""A web with some of everything that is crawled in under a minute at one request a second."""
 _DEFAULTS = Config()
 
 EPILOG = f"""\
@@ -49,7 +32,7 @@ Ctrl-C lets what is in flight finish and ends; a second Ctrl-C ends at once. Eit
 command goes on later. robots.txt is always obeyed. Settings: docs/configuration.md, exit codes: docs/cli.md"""
 
 
-def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb and its options."""
     verb = verbs.add_parser(
         "crawl", help="crawl from seeds, or go on with a crawl", description="Crawl from seeds, or go on with a crawl.",
@@ -81,7 +64,8 @@ def _add_what(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument(
         "--patience", metavar="S", type=float,
-        help=f"end when no host may be asked within S seconds (default: {limits.patience:g}; with --sim {SIM_PATIENCE:g})",
+        help="end when no host may be asked within S seconds "
+        f"(default: {limits.patience:g}; with --sim {SIM_PATIENCE:g})",
     )  # fmt: skip
 
 
@@ -92,7 +76,7 @@ def _add_how(verb: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     verb.add_argument(
         "--delay", metavar="S", type=float, help="seconds between two requests to a host, at least "
-        f"{consent.SHORTEST_DELAY:g} outside loopback; robots.txt may ask for more (default: {_DEFAULTS.politeness.delay:g})",
+        f"{SHORTEST_DELAY:g} outside loopback; robots.txt may ask for more (default: {_DEFAULTS.politeness.delay:g})",
     )  # fmt: skip
     verb.add_argument(
         "--workers", metavar="N", type=int,
@@ -116,9 +100,7 @@ def _add_sim(verb: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--sim", action="store_true", help="serve a simulated web on loopback, crawl it, audit the crawl (default: off)"
     )
-    group.add_argument(
-        "--sim-hosts", metavar="N", type=int, default=SIM_HOSTS, help="its hosts (default: %(default)s)"
-    )
+    group.add_argument("--sim-hosts", metavar="N", type=int, default=SIM_HOSTS, help="its hosts (default: %(default)s)")
     group.add_argument(
         "--sim-pages", metavar="N", type=int, default=SIM_PAGES, help="pages of each (default: %(default)s)"
     )
@@ -127,165 +109,7 @@ def _add_sim(verb: argparse.ArgumentParser) -> None:
     )
 
 
-# -- running ---------------------------------------------------------------------------------------------------------
-
-
 def run(options: argparse.Namespace) -> int:
-    """Crawl, then say how it went."""
-    return _run_simulated(options) if options.sim else _run(options, _given_seeds(options), None)
+    from harvestman.cli import running  # here, so that other verbs start without it
 
-
-def _run_simulated(options: argparse.Namespace) -> int:
-    if options.urls or options.seeds:
-        raise UsageError("--sim crawls its own web: leave the URLs and --seeds away")
-    options.data = options.data or SIM_DATA
-    options.patience = SIM_PATIENCE if options.patience is None else options.patience
-    plan = Plan(options.sim_hosts, options.sim_pages, profile=options.sim_profile)
-    with simulated(plan, Path(options.data)) as web:
-        options.scope, options.dns, options.allow = "all", web.dns, ["127.0.0.0/8"]
-        return _run(options, web.seeds, web)
-
-
-def _run(options: argparse.Namespace, seeds: list[str], web: Running | None) -> int:
-    chosen = settings.settle(options)
-    config = chosen.config
-    layout = _ready(options, chosen, [*_checked(config.seeds), *seeds])
-    screen = display(_title(config, web), options.quiet)
-    try:
-        ending = _crawl(config, layout, screen)
-    finally:
-        screen.close()
-    return _conclude(options, config, layout, ending, web)
-
-
-def _ready(options: argparse.Namespace, chosen: Settings, seeds: list[str]) -> Layout:
-    """The data directory, made or reopened, after all that could be wrong has been looked at."""
-    config = chosen.config
-    layout = Layout(Path(config.data))
-    resolver_address(config.dns)
-    if layout.exists():
-        _refuse_new_scope(options.scope, layout)
-    elif not seeds:
-        raise UsageError(
-            f"{layout.data} holds no crawl to go on with: name at least one URL, or --seeds FILE, or try --sim"
-        )
-    consent.refuse_rudeness(_with_fixed_scope(config, layout), [*layout.seeds(), *seeds])
-    _say_settings(options, config, layout)
-    layout = prepare(config, seeds)
-    settings.remember(layout.data, chosen.given)
-    return layout
-
-
-def _with_fixed_scope(config: Config, layout: Layout) -> Config:
-    return msgspec.structs.replace(config, scope=layout.read().scope) if layout.exists() else config
-
-
-def _refuse_new_scope(scope: str | None, layout: Layout) -> None:
-    facts = layout.read()
-    if scope is not None and scope_of(scope) != (facts.scope, facts.patterns):
-        raise UsageError(
-            f"the crawl in {layout.data} began with scope {facts.scope!r}, which stays: "
-            "leave --scope away, or begin a new crawl with another --data"
-        )
-
-
-def _say_settings(options: argparse.Namespace, config: Config, layout: Layout) -> None:
-    before = settings.spelt(settings.remembered(layout.data))
-    if layout.exists() and not options.quiet:
-        _talk(f"Going on with {layout.data}" + (f" as before: {', '.join(before)}" if before else ""))
-    if not options.quiet and config.contact and consent.hurried(config):
-        _talk(f"Faster than one request a second ({config.politeness.delay:g} s): for hosts whose owners agreed.")
-
-
-def _talk(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _title(config: Config, web: Running | None) -> str:
-    return f"the simulated web, into {config.data}" if web else f"into {config.data}"
-
-
-def _given_seeds(options: argparse.Namespace) -> list[str]:
-    """All seeds of the command line; what is wrong in a seed file is told and passed over."""
-    seeds = _checked(options.urls)
-    for path in options.seeds:
-        found = read_seeds("-" if str(path) == "-" else path)
-        _tell_problems(path, found)
-        seeds += found.urls
-    return seeds
-
-
-def _checked(urls: list[str] | tuple[str, ...]) -> list[str]:
-    try:
-        return [from_seed(url) for url in urls]
-    except UrlError as error:
-        raise UsageError(f"cannot crawl that: {error}") from None
-
-
-def _tell_problems(path: Path, found: Seeds) -> None:
-    for problem in found.problems[:PROBLEMS_SHOWN]:
-        _talk(f"{path}:{problem.line}: {problem.reason}")
-    if len(found.problems) > PROBLEMS_SHOWN:
-        _talk(f"{path}: and {len(found.problems) - PROBLEMS_SHOWN:,} more lines that are no seeds")
-
-
-def _crawl(config: Config, layout: Layout, screen: Display) -> Ending:
-    """The crawl itself, in an event loop that knows Ctrl-C."""
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_supervised(config, layout, screen))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it exists."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-async def _supervised(config: Config, layout: Layout, screen: Display) -> Ending:
-    # All seeds, every time: a crash may have come between writing them down and taking them in. Known ones are passed over.
-    supervisor = Supervisor(config, layout, layout.seeds(), screen.show)
-    loop = asyncio.get_running_loop()
-    interrupts = 0
-
-    def interrupt() -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts == 1:
-            screen.say("Draining: what is in flight is finished and stored. Ctrl-C again stops at once.")
-            supervisor.drain()
-        else:
-            screen.say("Stopping now.")
-            supervisor.halt()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt)
-    return await supervisor.run()
-
-
-# -- afterwards ------------------------------------------------------------------------------------------------------
-
-
-def _conclude(
-    options: argparse.Namespace, config: Config, layout: Layout, ending: Ending, web: Running | None
-) -> int:  # fmt: skip
-    found = summary.summarise(ending, layout)
-    whole = ending.reason == "finished"
-    report = audit(web.log, config.politeness.delay, depth=config.limits.max_depth, min_coverage=float(whole)) if web else None
-    if options.json:
-        audited = f',"audit":{report.to_json()}' if report else ""
-        print(msgspec.json.encode(found).decode()[:-1] + audited + "}")
-    elif not options.quiet:
-        resume = "" if web else f"harvestman crawl --data {shlex.quote(config.data)}"
-        print(summary.told(found, resume))
-        if report:
-            print(f"\nAudit, from the servers' log ({web.log if web else ''}):\n\n{_indented(report.render())}")
-    if ending.reason == "interrupted":
-        return INTERRUPTED
-    return VIOLATIONS if report and not report.ok else 0
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+    return running.run(options)

@@ -78,7 +78,7 @@ def waiting_words(progress: Progress, now: Instant) -> str:
     if progress.next_at > now:
         until = words.moment(Instant(progress.next_at))
         return f"every host is resting; the next may be asked in {words.span(progress.next_at - now)} ({until})"
-    return "" if progress.counts.get("ready") else "waiting for the workers to agree that all is done"
+    return ""
 
 
 class Silence:
@@ -122,7 +122,8 @@ def line(progress: Progress, pages_a_second: float, now: Instant) -> str:
         f"{words.watch(progress.elapsed)} {progress.state}",
         f"{words.plural(tally.pages, 'page')} ({pages_a_second:.1f}/s)",
         f"{queued(tally):,} queued",
-        f"hosts {counts.get('ready', 0):,} ready {counts.get('waiting', 0):,} waiting {counts.get('leased', 0):,} in flight",
+        f"hosts {counts.get('ready', 0):,} ready {counts.get('waiting', 0):,} waiting",
+        f"{counts.get('leased', 0):,} in flight",
         f"{words.plural(sum(tally.errors.values()), 'error')}",
         words.size(tally.bytes),
         f"{cpu_per_page(progress)} CPU/page",
@@ -174,13 +175,12 @@ def drawn(title: str, progress: Progress, rates: tuple[float, float], now: Insta
 def _rows(progress: Progress, rates: tuple[float, float]) -> list[tuple[str, str, str]]:
     tally, counts = progress.tally, progress.counts
     mean = progress.run_pages / progress.elapsed if progress.elapsed else 0.0
-    errors = words.listed(tally.errors, 5)
+    ready, waiting = counts.get("ready", 0), counts.get("waiting", 0)
     return [
-        ("pages", f"{tally.pages:,}", f"{rates[0]:.1f}/s now, {mean:.1f}/s in this run, {tally.duplicates:,} duplicates"),
-        ("queue", f"{queued(tally):,}", f"of {tally.discovered:,} URLs found, {tally.blocked:,} forbidden by robots.txt"),
-        ("hosts", f"{counts.get('leased', 0):,}", f"in flight, {counts.get('ready', 0):,} ready, "
-                                                  f"{counts.get('waiting', 0):,} waiting for their turn"),
-        ("errors", f"{sum(tally.errors.values()):,}", errors),
+        ("pages", f"{tally.pages:,}", f"{rates[0]:.1f}/s now, {mean:.1f}/s mean, {tally.duplicates:,} duplicates"),
+        ("queue", f"{queued(tally):,}", f"of {tally.discovered:,} URLs; robots.txt forbids {tally.blocked:,}"),
+        ("hosts", f"{counts.get('leased', 0):,}", f"in flight, {ready:,} ready, {waiting:,} waiting for their turn"),
+        ("errors", f"{sum(tally.errors.values()):,}", words.listed(tally.errors, 5)),
         ("bytes", words.size(tally.bytes), f"{words.size(rates[1])}/s now"),
         ("cpu", cpu_per_page(progress), f"a page, {words.plural(progress.workers, 'worker')}"),
     ]  # fmt: skip

@@ -1,1 +1,42 @@
-def add(v): pass
+"""`harvestman status`: how a crawl stands."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from harvestman.config import Config
+from harvestman.model import Instant
+
+EPILOG = """\
+examples:
+  harvestman status crawl-data
+  harvestman status crawl-data --json | jq .census.by_status
+
+A crawl may be running meanwhile; what it has committed is counted. A million URLs take a few seconds."""
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb and its options."""
+    verb = verbs.add_parser(
+        "status", help="how a crawl stands",
+        description="How a crawl stands: URLs by status, hosts, dead letters, disk.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    verb.set_defaults(run=run)
+    verb.add_argument(
+        "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
+        help="where the crawl lives (default: %(default)s)",
+    )  # fmt: skip
+    verb.add_argument("--top", metavar="N", type=int, default=10, help="hosts to list (default: %(default)s)")
+    verb.add_argument("--json", action="store_true", help="print one JSON object (default: a table)")
+
+
+def run(options: argparse.Namespace) -> int:
+    from harvestman.cli import standing  # here, so that other verbs start without it
+
+    now = Instant(time.time())
+    found = standing.look(options.data, options.top, now)
+    print(standing.as_json(found) if options.json else standing.told(found, now))
+    return 0

@@ -72,7 +72,9 @@ def told(summary: Summary, resume: str) -> str:
     lines = [
         f"{_HOW.get(summary.reason, summary.reason)}.",
         "",
-        _row("this run", f"{words.plural(summary.run_pages, 'page')} in {words.span(summary.seconds)}, {rate:.1f}/s{cpu}"),
+        _row(
+            "this run", f"{words.plural(summary.run_pages, 'page')} in {words.span(summary.seconds)}, {rate:.1f}/s{cpu}"
+        ),
         _row("pages", f"{summary.pages:,}, {summary.duplicates:,} of them duplicates, {words.size(summary.bytes)}"),
         _row("URLs found", f"{summary.discovered:,}{_statuses(summary)}"),
         _row("robots.txt", f"forbids {words.plural(summary.blocked, 'URL')}"),

@@ -1,1 +1,44 @@
-def add(v): pass
+"""`harvestman why`: what became of one URL, and why."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from pathlib import Path
+
+from harvestman.config import Config
+from harvestman.model import Instant
+
+EPILOG = """\
+examples:
+  harvestman why https://example.org/private/page
+  harvestman why example.org/page --data my-crawl --json
+
+Says of a fetched URL when, and where its raw record lies; of a forbidden one which line of which robots.txt forbids it;
+of a waiting one what it waits for; of a duplicate, whose; of one never seen, whether the crawl would take it; and of
+each how it was found. The crawl may be running meanwhile."""
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb and its options."""
+    verb = verbs.add_parser(
+        "why", help="what became of one URL, and why", description="What became of one URL, and why.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    verb.set_defaults(run=run)
+    verb.add_argument("url", metavar="URL", help="the URL, in any spelling; https is assumed")
+    verb.add_argument(
+        "--data", metavar="DIR", type=Path, default=Path(Config().data),
+        help="where the crawl lives (default: %(default)s)",
+    )  # fmt: skip
+    verb.add_argument("--json", action="store_true", help="print one JSON object (default: in words)")
+
+
+def run(options: argparse.Namespace) -> int:
+    from harvestman.cli import explain, reasons  # here, so that other verbs start without it
+
+    now = Instant(time.time())
+    found = asyncio.run(explain.look(options.url, options.data, now))
+    print(explain.as_json(found) if options.json else reasons.told(found, now))
+    return 0

@@ -15,6 +15,10 @@ from harvestman.layout import CrawlFile, Layout
 from harvestman.model import Partition, Tally
 
 
+POSITIONS = ("warc", "pages")
+"""Marks that say how much of a worker's files is committed."""
+
+
 def reshard(layout: Layout, facts: CrawlFile, workers: int) -> None:
     """Split the crawl over `workers` databases. No worker may be running."""
     for index in range(facts.workers, workers):
@@ -25,6 +29,10 @@ def reshard(layout: Layout, facts: CrawlFile, workers: int) -> None:
             source, target = partition % facts.workers, partition % workers
             if source != target:
                 states[target].copy_partition(states[source], Partition(partition))
+        _retire(layout, states, workers)
+        _recall(layout, states, facts.workers)
+        for state in states:
+            state.put_mark("opened", b"0")  # a new owner: it waits a full interval before it asks
         states[0].put_mark("tally", msgspec.msgpack.encode(_summed(states)))
         for state in states[1:]:
             state.put_mark("tally", msgspec.msgpack.encode(Tally()))
@@ -36,6 +44,23 @@ def reshard(layout: Layout, facts: CrawlFile, workers: int) -> None:
     layout.write(msgspec.structs.replace(facts, workers=workers))
     for index in range(workers, facts.workers):
         shutil.rmtree(layout.state(index), ignore_errors=True)
+
+
+def _retire(layout: Layout, states: list[RocksState], workers: int) -> None:
+    """What workers that are no more leave behind goes to the first: undelivered links, how far their files reach."""
+    for index in range(workers, len(states)):
+        states[0].absorb(states[index])
+        for name in POSITIONS:
+            states[0].put_mark(f"{name}:{layout.worker(index)}", states[index].read_mark(name) or b"")
+
+
+def _recall(layout: Layout, states: list[RocksState], before: int) -> None:
+    """A worker number that had an owner once goes on where its files ended; without that it would cut them off."""
+    for index in range(before, len(states)):
+        for name in POSITIONS:
+            position = states[0].read_mark(f"{name}:{layout.worker(index)}")
+            if position:
+                states[index].put_mark(name, position)
 
 
 def _summed(states: list[RocksState]) -> Tally:

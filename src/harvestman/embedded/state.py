@@ -62,7 +62,8 @@ def _queue_key(partition: Partition, host: HostKey, bucket: int, seq: int) -> by
 
 
 def _due_key(when: Instant, url: UrlId) -> bytes:
-    return url[:2] + _u64(int(when * 1000)) + url
+    # Rounded, so that the float made of it (`due`) leads back to the same key.
+    return url[:2] + _u64(round(when * 1000)) + url
 
 
 def _options(cache: Cache, write_buffer: int) -> Options:
@@ -176,8 +177,7 @@ class RocksState:
         return [Parcel(Partition(_read_u16(key)[0]), _read_u64(key, 2)[0], value) for key, value in rows]
 
     async def mark(self, name: str) -> bytes | None:
-        value: bytes | None = self._family["mark"].get(name.encode())
-        return value
+        return self.read_mark(name)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -221,6 +221,8 @@ class RocksState:
     def shut(self) -> None:
         for family in self._family.values():
             family.close()
+        # A handle keeps the database open, and locked: it could not be opened again in this process.
+        self._family, self._handle = {}, {}
         self._db.close()
 
     # -- the seen-filter's sources -----------------------------------------------------------------------------
@@ -246,15 +248,28 @@ class RocksState:
     # -- moving partitions -------------------------------------------------------------------------------------
 
     def copy_partition(self, source: RocksState, partition: Partition) -> None:
-        """Take over every row of a partition from another database."""
-        for family in PARTITIONED:
+        """Take over every row of a partition from another database; what is here of it is older and goes."""
+        for family in PARTITIONED[:-1]:
             batch = WriteBatch(raw_mode=True)
+            batch.delete_range(_u16(partition), _u16(partition + 1), self._handle[family])
             for key, value in source._scan(family, _u16(partition), _u16(partition + 1), None):
                 batch.put(key, value, self._handle[family])
                 if len(batch) >= 10_000:
                     self._db.write(batch)
                     batch = WriteBatch(raw_mode=True)
             self._db.write(batch)
+        self._db.flush_wal(True)
+
+    def absorb(self, source: RocksState) -> None:
+        """Take over what belongs to no partition of its own: parcels not yet delivered, known contents."""
+        batch = WriteBatch(raw_mode=True)
+        for key, value in source._scan("outbox", b"", b"\xff" * 11, None):
+            while self._family["outbox"].get(key) not in (None, value):
+                key = key[:2] + _u64(_read_u64(key, 2)[0] + 1)  # two senders, one number
+            batch.put(key, value, self._handle["outbox"])
+        for key, value in source._scan("content", b"", b"\xff" * 33, None):
+            batch.put(key, value, self._handle["content"])
+        self._db.write(batch)
         self._db.flush_wal(True)
 
     def drop_foreign(self, owns: Callable[[Partition], bool]) -> None:
@@ -270,6 +285,11 @@ class RocksState:
         batch = WriteBatch(raw_mode=True)
         batch.put(name.encode(), value, self._handle["mark"])
         self._db.write(batch)
+        self._db.flush_wal(True)
+
+    def read_mark(self, name: str) -> bytes | None:
+        value: bytes | None = self._family["mark"].get(name.encode())
+        return value
 
     # -- for those who look (status, why, export) --------------------------------------------------------------
 

@@ -153,15 +153,20 @@ class Frontier:
     async def committed(self, now: Instant) -> None:
         """The taken changes are durable: what they queued can be read now."""
         touched, self._touched = self._touched, {}
-        strangers = [name for name in touched if name not in self._hosts]
-        await self._admit([(touched[name][0], name) for name in strangers], now)
-        for name, (_, _, mask) in touched.items():
+        strangers: list[tuple[Partition, HostKey]] = []
+        for name, (partition, _, mask) in touched.items():
             host = self._hosts.get(name)
-            if host is not None:
+            if host is None:
+                strangers.append((partition, name))
+            else:
                 host.queued(mask)
                 self._enqueue(host)
+        # Only now: making room for strangers puts out idle hosts, and a host with new links is not idle.
+        await self._admit(strangers, now)
         if now >= self._sick_check:
-            self._overflow, self._sick_check = True, NEVER
+            # A round that is under way may have passed the host by: there must be another one after it.
+            self._overflow = self._missed = True
+            self._sick_check = NEVER
         if self._overflow:
             await self._admit_from_disk(now)
 
@@ -194,7 +199,10 @@ class Frontier:
         excess = len(self._hosts) + wanted - self._config.memory.resident_hosts
         if excess <= 0:
             return
-        idle = [h for h in self._hosts.values() if h.place is Place.IDLE and h.name not in self.changes.hosts]
+        idle = [
+            h for h in self._hosts.values()
+            if h.place is Place.IDLE and not h.away and h.name not in self.changes.hosts
+        ]  # fmt: skip
         for host in idle[: excess + 100]:
             del self._hosts[host.name]
 
@@ -287,9 +295,10 @@ class Frontier:
             if standing is Standing.ASK or entry is None:
                 return f"{origin}/robots.txt", UrlId(b""), None, origin, True, 0
             if standing is Standing.FORBID:
-                self._park(host, head, entry.record)
+                self._park(host, entry.record)
                 return None
-            host.crawl_delay = entry.rules.crawl_delay
+            if not self._obeys_crawl_delay(host, entry, now):
+                return None
             verdict = entry.rules.verdict(urls.path_of(head.record.url))
             if verdict.allowed:
                 return head.record.url, head.id, head.record, origin, False, head.record.hops
@@ -302,10 +311,12 @@ class Frontier:
 
     def _site_slot(self, host: Host, now: Instant) -> bool:
         """Take the site's next slot (at most `site_rate` a second); the host waits if the slot is not now."""
-        if host.slot:
+        interval = 1.0 / self._config.politeness.site_rate
+        if host.slot and now < host.slot + interval:
             return True
+        # No slot yet, or one that went by while the host waited for something else.
         slot = max(now, self._site_next.get(host.site, 0.0))
-        self._site_next[host.site] = slot + 1.0 / self._config.politeness.site_rate
+        self._site_next[host.site] = slot + interval
         if slot <= now:
             return True
         host.slot = Instant(slot)
@@ -321,19 +332,21 @@ class Frontier:
         self.changes.unqueued.append((host.partition, host.name, head.bucket, head.seq))
         self.blocked += 1
 
-    def _park(self, host: Host, head: Pending, robots: RobotsRecord) -> None:
+    def _park(self, host: Host, robots: RobotsRecord) -> None:
         """Its robots.txt cannot be had, which forbids everything: wait and ask again (RFC 9309)."""
         origin = robots.origin
-        if all(urls.origin_of(entry.record.url) == origin for entry in host.window):
+        if not host.tails and all(urls.origin_of(entry.record.url) == origin for entry in host.window):
             self._push(host, Instant(max(robots.expires, host.clock.next_allowed)))
             return
-        # Another origin of the host may answer: only this URL waits.
-        host.window.popleft()
-        host.consumed(head)
-        head.record.due = robots.expires
-        self.changes.records[head.id] = head.record
-        self.changes.due.append((robots.expires, head.id))
-        self.changes.unqueued.append((host.partition, host.name, head.bucket, head.seq))
+        # Another origin of the host may answer, here or further on: only these URLs wait. From the head alone, since
+        # the cursor may not pass an entry that is still to be asked for.
+        while host.window and urls.origin_of(host.window[0].record.url) == origin:
+            head = host.window.popleft()
+            host.consumed(head)
+            head.record.due = robots.expires
+            self.changes.records[head.id] = head.record
+            self.changes.due.append((robots.expires, head.id))
+            self.changes.unqueued.append((host.partition, host.name, head.bucket, head.seq))
         self._push(host, host.clock.next_allowed)
 
     def claim(self, lease: Lease, address: str, until: Instant, now: Instant) -> bool:
@@ -385,13 +398,12 @@ class Frontier:
         record = ladder.settle(lease.origin, previous, answer, body, answer.finished)
         entry = self._book.learn(record)
         self.changes.robots[lease.origin] = (host.partition, record)
-        if entry.rules.crawl_delay:
-            self._obey_crawl_delay(host, entry, answer.finished)
+        self._obeys_crawl_delay(host, entry, None)
         if asked.errands and asked.errands[0].origin == lease.origin:
             asked.errands.popleft()
+        host.away = False
         self._back(asked)
-        if host is not asked and host.place is Place.AWAY:
-            host.place = Place.IDLE
+        if host is not asked and host.place is Place.IDLE:
             self._back(host)
 
     async def follow_robots(self, lease: Lease, answer: Response, target: str, chance: float) -> None:
@@ -402,28 +414,27 @@ class Frontier:
         owner = self._hosts.get(HostKey(urls.host_of(lease.origin)), asked)
         host = await self._host(target)
         host.errands.append(Errand(target, lease.origin, lease.hops + 1))
-        if asked is not owner:
-            self._back(asked)
-        if host is owner:
+        owner.away = host is not owner
+        self._back(asked)
+        if owner is not asked and owner.place is Place.IDLE:
             self._back(owner)
-        else:
-            self.changes.hosts[owner.name] = (owner.partition, owner.record())
-            owner.place = Place.AWAY
-            self._enqueue(host)
+        self._enqueue(host)
 
     async def _host(self, url: str) -> Host:
         name, _, partition = self._router.place(urls.host_of(url))
         if name not in self._hosts:
             self._hosts[name] = (await self._load([(partition, name)]))[0]
+            self._hosts[name].tails = ALL_BUCKETS
         return self._hosts[name]
 
-    def _obey_crawl_delay(self, host: Host, entry: Entry, finished: Instant) -> None:
+    def _obeys_crawl_delay(self, host: Host, entry: Entry, now: Instant | None) -> bool:
+        """Keep to what this robots.txt asks; False when that makes the host wait beyond `now` (it is put there)."""
         host.crawl_delay = entry.rules.crawl_delay
-        floor = politeness.asked_delay(self._config.politeness, host.crawl_delay)
-        clock = host.clock
-        if clock.delay < floor:
-            wait = Instant(max(clock.next_allowed, finished + floor))
-            host.clock = politeness.HostClock(wait, floor, clock.failures, clock.sick_until)
+        host.clock = politeness.at_least(host.clock, politeness.asked_delay(self._config.politeness, host.crawl_delay))
+        if now is None or host.clock.next_allowed <= now:
+            return True
+        self._push(host, host.clock.next_allowed)
+        return False
 
     def _return(self, lease: Lease, answer: Answer, chance: float) -> Host:
         """Give back what a lease took: the address at once, the host's clock by what the answer was."""
@@ -446,8 +457,8 @@ class Frontier:
             self._push(host, Instant(max(when, host.clock.next_allowed)))
             when = Instant(when + self._config.politeness.ip_delay)
         gate.waiting.clear()
-        if len(self._gates) > 2 * self._config.memory.resident_hosts:
-            self._forget_quiet(next_allowed)
+        if len(self._gates) + len(self._site_next) > 4 * self._config.memory.resident_hosts:
+            self._forget_quiet(Instant(next_allowed - self._config.politeness.ip_delay))
 
     def _forget_quiet(self, now: Instant) -> None:
         self._gates = {a: g for a, g in self._gates.items() if g.busy or g.waiting or g.next_allowed > now}
@@ -455,11 +466,13 @@ class Frontier:
 
     def _back(self, host: Host) -> None:
         self.changes.hosts[host.name] = (host.partition, host.record())
-        if host.clock.sick_until > 0 and not host.errands:
+        stays = host.away or host.errands
+        if host.clock.sick_until > 0 and not stays:
             self._sick_check = min(self._sick_check, host.clock.sick_until)
             del self._hosts[host.name]
             return
-        if self._overflow and host.served >= TURN and len(self._hosts) >= self._config.memory.resident_hosts:
+        full = len(self._hosts) >= self._config.memory.resident_hosts
+        if self._overflow and host.served >= TURN and full and not stays:
             self._missed = True
             del self._hosts[host.name]
             return

@@ -25,8 +25,6 @@ class Place(enum.IntEnum):
     LEASED = 3
     BEHIND = 4
     """Its address is leased to another host; woken when that ends."""
-    AWAY = 5
-    """Its robots.txt redirects to another host, which is being asked."""
 
 
 class Errand:
@@ -44,8 +42,8 @@ class Host:
     """See the module. `tails` has a bit per bucket that may hold more on disk than the window has read."""
 
     __slots__ = (
-        "address", "address_until", "clock", "crawl_delay", "cursors", "errands", "fetched", "name", "partition", "place",
-        "read", "served", "site", "slot", "tails", "window",
+        "address", "address_until", "away", "clock", "crawl_delay", "cursors", "errands", "fetched", "hurried", "name",
+        "partition", "place", "read", "served", "site", "slot", "tails", "window",
     )  # fmt: skip
 
     def __init__(self, name: HostKey, site: SiteKey, partition: Partition) -> None:
@@ -65,6 +63,10 @@ class Host:
         self.address_until = Instant(0.0)
         self.slot = Instant(0.0)
         self.errands: deque[Errand] = deque()
+        self.away = False
+        """Its robots.txt is being asked for on another host: until then it runs errands, but none of its own."""
+        self.hurried = 0
+        """Refills until more urgent links may make it read again; else a stream of them would starve the rest."""
 
     @classmethod
     def restored(cls, record: HostRecord, partition: Partition, floor: Seconds, opened: Instant) -> Host:
@@ -95,19 +97,25 @@ class Host:
 
     @property
     def has_work(self) -> bool:
-        return bool(self.errands or self.window or self.tails)
+        return bool(self.errands or (not self.away and (self.window or self.tails)))
 
     def queued(self, mask: int) -> None:
         """New entries lie on disk in these buckets. More urgent ones than the window holds make it read again."""
         self.tails |= mask
-        if self.place is not Place.LEASED and self.window and mask & ((1 << self.window[0].bucket) - 1):
+        if not self.hurried and self.window and mask & ((1 << self.window[0].bucket) - 1):
+            self.hurried = 2
             self.forget_window()
 
     def forget_window(self) -> None:
+        """All but what may be leased: the head of a leased host."""
         for entry in self.window:
             self.tails |= 1 << entry.bucket
+        head = self.window[0] if self.window and self.place is Place.LEASED else None
         self.window.clear()
         self.read = self.cursors.copy()
+        if head is not None:
+            self.window.append(head)
+            self.read[head.bucket] = head.seq + 1
 
     def consumed(self, entry: Pending) -> None:
         """The head of the window is settled: reads after a restart begin behind it."""
@@ -115,6 +123,7 @@ class Host:
 
     async def refill(self, state: State, limit: int) -> bool:
         """Read the next entries from disk: each bucket its share, then the most urgent first."""
+        self.hurried = max(0, self.hurried - 1)
         for share in (*_passes(limit), (limit,) * BUCKETS):
             for bucket in range(BUCKETS):
                 wanted = min(share[bucket], limit - len(self.window))
@@ -132,4 +141,4 @@ class Host:
 
 
 def _passes(limit: int) -> tuple[tuple[int, ...], ...]:
-    return (shares(limit),) if limit > BUCKETS else ()
+    return (shares(limit),) if limit >= BUCKETS else ()

@@ -78,8 +78,15 @@ def _after_failure(
 
 def back_off(failures: int, retry: Retry, chance: float) -> Seconds:
     """Exponential with jitter: `chance` in [0, 1) spreads the wait over [full, 1.5 x full), never below full."""
-    full = min(retry.longest, retry.first * 2.0 ** (failures - 1))
+    full = min(retry.longest, retry.first * 2.0 ** min(failures - 1, 100))
     return Seconds(min(retry.longest, full * (1.0 + chance / 2)))
+
+
+def at_least(clock: HostClock, floor: Seconds) -> HostClock:
+    """The clock when a longer delay than it was set by is asked for: the last answer ended at least `delay` before."""
+    if clock.delay >= floor:
+        return clock
+    return replace(clock, delay=floor, next_allowed=Instant(clock.next_allowed + floor - clock.delay))
 
 
 def inherited(clock: HostClock, floor: Seconds, now: Instant) -> HostClock:

@@ -30,6 +30,6 @@ def bucket(score: float) -> int:
 
 
 def shares(total: int, weights: tuple[float, ...] = BUCKET_WEIGHTS) -> tuple[int, ...]:
-    """How many of `total` places each bucket is promised: in proportion to its weight, at least one each."""
-    whole = sum(weights)
-    return tuple(max(1, int(total * weight / whole)) for weight in weights)
+    """How many of `total` places each bucket is promised: one each, the rest in proportion to the weights."""
+    whole, rest = sum(weights), max(0, total - len(weights))
+    return tuple(1 + int(rest * weight / whole) for weight in weights)

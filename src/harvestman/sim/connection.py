@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from harvestman.sim.replies import Replies, Reply
@@ -109,32 +109,29 @@ class Connection:
         reply = self._reply
         if reply is None:
             return
-        if reply.stream is None:
-            self._send(memoryview(reply.head + reply.body if reply.body else reply.head))
-        else:
-            self._parts = reply.stream
-            self._send(memoryview(reply.head))
+        self._parts = reply.stream or iter(())
+        self._send((reply.head, *reply.parts))
 
-    def _send(self, data: memoryview) -> None:
+    def _send(self, buffers: Sequence[bytes | memoryview]) -> None:
         """Sends what the kernel takes; the rest when it has room again."""
         while True:
             now = time.time()
             try:
-                count = self._sock.send(data)
+                count = self._sock.sendmsg(buffers)
             except BlockingIOError:
                 count = 0
             except OSError:
                 self.close()
                 return
             self._sent += count
-            if count < len(data):
-                self._wait(data[count:])
+            if count < sum(map(len, buffers)):
+                self._wait(memoryview(b"".join(buffers))[count:])
                 return
             part = next(self._parts, b"")
             if not part:
                 self._finish(now)
                 return
-            data = memoryview(part)
+            buffers = (part,)
 
     def _wait(self, rest: memoryview) -> None:
         self._rest = rest
@@ -143,7 +140,7 @@ class Connection:
     def _writable(self) -> None:
         self._loop.remove_writer(self._sock.fileno())
         rest, self._rest = self._rest, memoryview(b"")
-        self._send(rest)
+        self._send((rest,))
 
     def _finish(self, end: float) -> None:
         reply, self._reply = self._reply, None

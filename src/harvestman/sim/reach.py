@@ -82,10 +82,11 @@ class _Walk:
             self._odd.append((host.index, odd))
 
     def _follow_page(self, host: Host, page: int) -> None:
-        at, targets, add = host.index, self._web.targets, self._add_page
+        at, rolls, add = host.index, self._web.rolls, self._add_page
         throw = self._web.throw(host, page)
-        for die in throw.foreign:
-            add(*targets[die])
+        for roll in throw.rolls:
+            for target in rolls[roll]:
+                add(*target)
         for number in range(min(SECTIONS_END, self._size)):
             add(at, number)
         for block in throw.blocks:

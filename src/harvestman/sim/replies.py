@@ -56,13 +56,18 @@ class Reply:
 
     status: int
     head: bytes
-    body: bytes = b""
+    parts: tuple[bytes, ...] = ()
+    """The body, not joined: the kernel does that as it copies."""
     stream: Iterator[bytes] | None = None
     """More body, made as it is sent."""
     delay: float = 0.0
     silent: bool = False
     """Never answer."""
     note: str = ""
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.parts)
 
 
 class Replies:
@@ -86,7 +91,7 @@ class Replies:
             return self._plain(405, b"Only GET and HEAD.\n", {"Allow": "GET, HEAD"})
         reply = self._answer(host, ask, now)
         if ask.method == "HEAD":
-            reply.body, reply.stream = b"", None
+            reply.parts, reply.stream = (), None
         return reply
 
     def _answer(self, host: Host, ask: Ask, now: float) -> Reply:
@@ -136,7 +141,7 @@ class Replies:
             return self._foreign(host, page, ask)
         body = self._press.page(host, page, version=version, zipped=ask.gzip)
         modified = self._modified(host, page, version)
-        head = _PAGE_HEAD % (self._date, etag.encode(), modified, _ZIPPED if ask.gzip else b"", len(body))
+        head = _PAGE_HEAD % (self._date, etag.encode(), modified, _ZIPPED if ask.gzip else b"", sum(map(len, body)))
         return Reply(200, head, body)
 
     def _modified(self, host: Host, page: int, version: int) -> bytes:
@@ -147,7 +152,7 @@ class Replies:
     def _foreign(self, host: Host, page: int, ask: Ask) -> Reply:
         charset = charset_of(page)
         content_type = f"text/html; charset={charset.header}" if charset.header else "text/html"
-        return self._body(ask, encode(self._press.page(host, page), charset), content_type)
+        return self._body(ask, encode(b"".join(self._press.page(host, page)), charset), content_type)
 
     # -- everything else
 
@@ -175,9 +180,9 @@ class Replies:
         like = odd.like % self.web.plan.pages
         match odd.kind:
             case Kind.DUPLICATE:
-                return self._press.page(host, like)
+                return b"".join(self._press.page(host, like))
             case Kind.NEAR:
-                return self._press.page(host, like, edition=b"another")
+                return b"".join(self._press.page(host, like, edition=b"another"))
             case _:
                 return self._press.odd_page(host, odd)
 
@@ -221,7 +226,7 @@ class Replies:
 
     def _plain(self, status: int, body: bytes, fields: dict[str, str] | None = None) -> Reply:
         given = {"Content-Type": "text/plain; charset=utf-8", **(fields or {}), "Content-Length": str(len(body))}
-        return Reply(status, self._head(status, given), body)
+        return Reply(status, self._head(status, given), (body,))
 
     def _missing(self, status: int) -> Reply:
         body = b"<!doctype html>\n<title>Not here</title>\n<h1>Not here</h1>\n<p>There is no such page.</p>\n"

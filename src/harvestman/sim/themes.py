@@ -40,8 +40,7 @@ MIDDLE = b"""</article>
 <h2>More from this site</h2>
 """
 
-FOOT = b"""</ul>
-<footer class="foot">
+FOOT = b"""<footer class="foot">
 <p>All rights imagined. Reading this costs nothing; asking for it once a second is quite enough.</p>
 <p><a href="/">Back to the front page</a></p>
 </footer>

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import random
 import statistics
-from hashlib import shake_128
 from itertools import accumulate
 from struct import Struct
 from typing import NamedTuple
 
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from harvestman.sim.hosts import Feature, Host, deal
 from harvestman.sim.odd import RULED_ENTRIES, RULED_URLS, Entry, Kind, Odd, entries, odd_urls
@@ -20,15 +19,13 @@ from harvestman.sim.paths import BLOCK, block_count, normal, numbers, paths
 from harvestman.sim.plan import Plan
 from harvestman.sim.traps import trap
 
-FOREIGN = 24
-"""Links of a page to pages of other hosts."""
-TARGETS = 16_384
-"""How many distinct ones there are; repeated, so that any 16-bit number is an index, and few, so that they stay in the
-processor's cache."""
+ROLL = 8
+"""Links to other hosts come in rolls of eight; a page has three of them."""
+ROLLS = 2048
+"""How many rolls there are: a power of two, and few enough to be compressed beforehand."""
 SECTIONS_END = 9
 """Home and the section pages are the numbers below this; they carry the navigation and the links to odd URLs."""
-_DICE = FOREIGN + 4
-_FIRST_DICE = Struct(f"<{_DICE}H")
+_DICE = Struct("<8H")
 _MEDIAN, _SPREAD, _LARGEST = 30_000, 0.8, 300_000
 CHANGE_PERIODS = (20.0, 120.0, 600.0, 3600.0, 86_400.0)
 
@@ -36,8 +33,8 @@ CHANGE_PERIODS = (20.0, 120.0, 600.0, 3600.0, 86_400.0)
 class Throw(NamedTuple):
     """The chance in a page, thrown once and for ever."""
 
-    foreign: tuple[int, ...]
-    """Indexes into `Web.targets`."""
+    rolls: tuple[int, int, int]
+    """Which of `Web.rolls` it carries: links to other hosts."""
     blocks: tuple[int, int, int]
     """Which blocks of links to its own host it carries."""
     title: int
@@ -52,7 +49,7 @@ class Web:
         self.by_name = {host.name: host for host in self.hosts}
         self.order = self._family()
         self._place = {index: place for place, index in enumerate(self.order)}
-        self.targets = self._popularity()
+        self.rolls = self._popularity()
         self._sizes = _size_quantiles()
         self._blocks = block_count(plan.pages)
 
@@ -64,15 +61,16 @@ class Web:
         rest.sort(key=lambda index: self.hosts[index].shut or not self.hosts[index].resolves)
         return [0, *rest]
 
-    def _popularity(self) -> list[tuple[int, int]]:
+    def _popularity(self) -> list[tuple[tuple[int, int], ...]]:
         """What pages link to on other hosts: hosts by a Zipf law over a random ranking, half the time their home."""
         rng = random.Random(f"popularity/{self.plan.seed}")
         ranking = list(range(self.plan.hosts))
         rng.shuffle(ranking)
         weights = list(accumulate(1 / (rank + 1) for rank in range(len(ranking))))
-        hosts = rng.choices(ranking, cum_weights=weights, k=TARGETS)
-        pages = rng.choices(range(self.plan.pages), k=TARGETS)
-        return [(host, pages[die] if die & 1 else 0) for die, host in enumerate(hosts)] * (65_536 // TARGETS)
+        hosts = rng.choices(ranking, cum_weights=weights, k=ROLLS * ROLL)
+        pages = [page if rng.random() < 0.5 else 0 for page in rng.choices(range(self.plan.pages), k=ROLLS * ROLL)]
+        links = list(zip(hosts, pages, strict=True))
+        return [tuple(links[start : start + ROLL]) for start in range(0, len(links), ROLL)]
 
     # -- seeds and names
 
@@ -109,11 +107,11 @@ class Web:
     # -- links
 
     def throw(self, host: Host, page: int) -> Throw:
-        dice = _FIRST_DICE.unpack(shake_128(b"%d/%d/%d" % (self.plan.seed, host.index, page)).digest(2 * _DICE))
-        one, two, three, title = dice[FOREIGN:]
+        key = b"%d/%d" % (host.index, page)
+        one, two, three, title, second, third, spare, _ = _DICE.unpack(xxh3_128_digest(key, self.plan.seed))
         blocks = self._blocks
-        first = page if BLOCK * page + 1 < self.plan.pages else one % blocks
-        return Throw(dice[:FOREIGN], (first, two % blocks, three % blocks), title)
+        first = page if BLOCK * page + 1 < self.plan.pages else spare % blocks
+        return Throw((one % ROLLS, two % ROLLS, three % ROLLS), (first, second % blocks, third % blocks), title)
 
     def children(self, host: Host) -> list[int]:
         """The hosts that the home page of this one makes known: the guarantee that every host can be found."""

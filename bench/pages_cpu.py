@@ -1,0 +1,171 @@
+"""What does each step of a page cost? CPU us per call, from the wire to the stored record.
+
+On the simulated web's page of median size, and on real pages (../shared/suites, when it is there) per 100 KB of HTML.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from _run import SUITES, Report, Row, microseconds, options
+from turbohtml import parse as parse_html
+
+from harvestman.fetch.decode import decode as remove_coding
+from harvestman.model import Instant, Page, Response
+from harvestman.pages import charset
+from harvestman.pages.language import language
+from harvestman.pages.links import LinkSet, base_of, collect
+from harvestman.pages.parse import parse
+from harvestman.pages.simhash import simhash, simhash_python
+from harvestman.policy.urls import Base
+from harvestman.sim.pages import Press
+from harvestman.sim.plan import Plan
+from harvestman.sim.web import Web
+from harvestman.store.pages import PageLog
+from harvestman.store.warc import WarcWriter
+
+KIND = "text/html; charset=utf-8"
+URL = "http://h0001.test/section/article.html"
+NOW = Instant(1_800_000_000.0)
+
+
+def median_page() -> bytes:
+    """The body of the simulated page whose size is the median of a few hundred."""
+    web = Web(Plan(hosts=20, pages=25, profile="clean"))
+    press = Press(web, 80)
+    bodies = sorted((b"".join(press.page(host, page)) for host in web.hosts for page in range(25)), key=len)
+    return bodies[len(bodies) // 2]
+
+
+def real_pages(limit: int) -> list[bytes]:
+    """HTML files people wrote, none larger than 1 MB; empty when the suites are not there."""
+    files = sorted((SUITES / "extract" / "aeb_html").glob("*.gz"))[:limit]
+    return [body for body in map(gzip.decompress, map(Path.read_bytes, files)) if len(body) <= 1_000_000]
+
+
+def response(body: bytes, coding: str) -> Response:
+    encoding = f"Content-Encoding: {coding}\r\n" if coding else ""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {KIND}\r\n{encoding}Content-Length: {len(body)}\r\n\r\n".encode()
+    headers = {"content-type": KIND, **({"content-encoding": coding} if coding else {})}
+    asked = b"GET /section/article.html HTTP/1.1\r\nHost: h0001.test\r\nAccept: */*\r\n\r\n"
+    return Response(URL, 200, head, headers, body, "127.0.0.1", NOW, NOW, NOW, asked)
+
+
+Step = Callable[[bytes], Callable[[], object]]
+"""From a decoded body to the call to be timed; what the call needs is prepared here, outside the clock."""
+
+
+def _tree(body: bytes) -> Callable[[], object]:
+    text = charset.decode(body, KIND)[0]
+    return lambda: parse_html(text, positions=False)
+
+
+def _links(body: bytes) -> Callable[[], object]:
+    document = parse_html(charset.decode(body, KIND)[0], positions=False)
+
+    def call() -> object:
+        return collect(document, LinkSet(base_of(document, Base(URL)), anchor_text=4 * len(body)))
+
+    return call
+
+
+def _main_text(body: bytes) -> Callable[[], object]:
+    return parse_html(charset.decode(body, KIND)[0], positions=False).main_text
+
+
+def _of_text(work: Callable[[str], object]) -> Step:
+    def step(body: bytes) -> Callable[[], object]:
+        text = parse(body, KIND, URL).text
+        return lambda: work(text)
+
+    return step
+
+
+def _ungzip(body: bytes) -> Callable[[], object]:
+    wire = gzip.compress(body, 6)
+    return lambda: remove_coding(wire, "gzip")
+
+
+def steps(warc: WarcWriter, log: PageLog, slow: bool) -> dict[str, Step]:
+    def write(coding: str) -> Step:
+        def step(body: bytes) -> Callable[[], object]:
+            answer = response(gzip.compress(body, 6) if coding else body, coding)
+            digest = sha256(body).hexdigest()
+            return lambda: warc.write(answer, digest=digest)
+
+        return step
+
+    def append(body: bytes) -> Callable[[], object]:
+        parsed = parse(body, KIND, URL)
+        page = Page(URL, 200, NOW, KIND, 1, sha256(body).hexdigest(), text=parsed.text, links=parsed.links)
+        return lambda: log.append([page] * 64)
+
+    table: dict[str, Step] = {
+        "gzip removed": _ungzip,
+        "SHA-256 of the decoded body": lambda body: lambda: sha256(body).digest(),
+        "charset found, text decoded": lambda body: lambda: charset.decode(body, KIND),
+        "tree": _tree,
+        "links": _links,
+        "main text": _main_text,
+        "language": _of_text(language),
+        "SimHash, C": _of_text(simhash),
+        "SimHash, Python": _of_text(simhash_python),
+        "parse, the whole of it": lambda body: lambda: parse(body, KIND, URL),
+        "WARC record, gzip body": write("gzip"),
+        "WARC record, identity body": write(""),
+        "page log, a group of 64": append,
+    }
+    if not slow:
+        del table["SimHash, Python"]
+    return table
+
+
+def costs(bodies: Iterable[bytes], table: dict[str, Step], budget: float) -> dict[str, float]:
+    """CPU us of every step, summed over the bodies."""
+    total = dict.fromkeys(table, 0.0)
+    for body in bodies:
+        for name, step in table.items():
+            total[name] += microseconds(step(body), budget) / (64 if "64" in name else 1)
+    return total
+
+
+def _arguments() -> argparse.Namespace:
+    parser = options(__doc__ or "")
+    parser.add_argument("--real", type=int, default=40, help="how many real pages")
+    parser.add_argument("--budget", type=float, default=0.5, help="CPU seconds for each figure on the simulated page")
+    return parser.parse_args()
+
+
+def main() -> int:
+    wanted = _arguments()
+    report = Report(__doc__ or "")
+    page, real = median_page(), real_pages(wanted.real)
+    parsed = parse(page, KIND, URL)
+    hundreds = sum(map(len, real)) / 100_000
+    with TemporaryDirectory(prefix="hm-bench-") as folder:
+        warc = WarcWriter(Path(folder), "w00", software="bench", contact="bench@localhost", now=lambda: NOW)
+        log = PageLog(Path(folder), "w00", None)
+        simulated = costs([page], steps(warc, log, slow=True), wanted.budget)
+        found = costs(real, steps(warc, log, slow=False), 0.02)
+        warc.close()
+        log.close()
+    report.say(
+        f"simulated page: {len(page):,} bytes, {len(parsed.links)} links, {len(parsed.text):,} characters of text"
+    )
+    report.say(f"real pages: {len(real)}, {hundreds * 100_000 / max(1, len(real)):,.0f} bytes on average")
+    rows: list[Row] = [
+        (name, us, found[name] / hundreds if real and name in found else "") for name, us in simulated.items()
+    ]
+    report.table(("step", "us, simulated page", "us per 100 KB, real"), rows)
+    report.keep(wanted.no_keep)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""The facts behind `why`: all that a crawl durably knows of one URL, gathered in one place."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from harvestman.cli.settings import remembered_config
+from harvestman.config import Config
+from harvestman.errors import UrlError
+from harvestman.layout import Layout
+from harvestman.model import HostRecord, Instant, RecordRef, RobotsRecord, Seconds, Status, UrlRecord, Visit
+from harvestman.policy import robots, urls
+from harvestman.policy.ladder import Standing, standing
+from harvestman.policy.politeness import asked_delay
+from harvestman.policy.sites import site_of
+from harvestman.views import View
+
+
+class Stored(msgspec.Struct):
+    """Where a raw record lies."""
+
+    file: str
+    offset: int
+    length: int
+
+
+class Visited(msgspec.Struct):
+    """The last time we asked, and what came of it."""
+
+    at: Instant
+    status: int
+    reason: str
+    content_type: str
+    size: int
+    digest: str
+    simhash: str
+    target: str
+    record: Stored | None
+
+
+class Found(msgspec.Struct):
+    """How we came to know of it."""
+
+    at: Instant
+    depth: int
+    chain: list[str]
+    """The page it was found on, the page that one was found on, ... to the seed."""
+
+
+class RobotsSay(msgspec.Struct):
+    """What the robots.txt we hold says about it today."""
+
+    origin: str
+    standing: str
+    """rules, forbid (unreachable) or ask (none held, or too old)."""
+    allowed: bool | None
+    """By the copy we hold, even if it is to be asked for again first; None without a copy."""
+    rule: str
+    line: int
+    text: str
+    """The line itself."""
+    fetched_at: Instant
+    tried_at: Instant
+    expires: Instant
+    reason: str
+    unreachable_since: Instant
+    copy_bytes: int
+    copy_sha256: str
+    crawl_delay: float | None
+
+
+class HostSays(msgspec.Struct):
+    """How its host is being treated."""
+
+    host: str
+    site: str
+    worker: int
+    delay: float
+    """Seconds between two requests, now in force."""
+    next_allowed: Instant
+    failures: int
+    sick_until: Instant
+    fetched: int
+
+
+class Queued(msgspec.Struct):
+    """What a waiting URL waits for."""
+
+    bucket: int
+    before: int
+    """URLs of the same host that stand before it."""
+    retry_at: Instant
+    attempts: int
+    most_attempts: int
+
+
+class Admission(msgspec.Struct):
+    """Whether the crawl would take a URL it has never seen."""
+
+    admitted: bool
+    reason: str
+
+
+class Explanation(msgspec.Struct):
+    """Everything `why` knows. Parts that do not apply are null."""
+
+    url: str
+    verdict: str
+    """waiting, fetched, duplicate, redirected, gone, blocked, refused, dead, unseen or not-a-url."""
+    spelt: str = ""
+    """The spelling under which it is known, when that differs."""
+    visit: Visited | None = None
+    found: Found | None = None
+    queue: Queued | None = None
+    host: HostSays | None = None
+    robots: RobotsSay | None = None
+    admission: Admission | None = None
+
+
+async def look(text: str, data: Path, now: Instant) -> Explanation:
+    """Explain a URL of the crawl in a directory. Without a scheme both are tried, https first."""
+    config = remembered_config(data)
+    with View(Layout(data)) as view:
+        found = await explain(text, view, config, now)
+        if found.verdict == "unseen" and "://" not in text:
+            plain = await explain(f"http://{text}", view, config, now)
+            return found if plain.verdict == "unseen" else plain
+        return found
+
+
+def as_json(explanation: Explanation) -> str:
+    return msgspec.json.encode(explanation).decode()
+
+
+async def explain(text: str, view: View, config: Config, now: Instant) -> Explanation:
+    """Gather the facts. `config` is that of the crawl: its agent, delays and limits."""
+    try:
+        url = urls.from_seed(text)
+    except UrlError as error:
+        return Explanation(text, "not-a-url", admission=Admission(False, str(error)))
+    record = await view.record(url)
+    held = await view.robots(urls.origin_of(url))
+    said = robots_say(url, held, config.agent, now) if held else None
+    host = host_says(url, await view.host(url), said, view, config)
+    if record is None:
+        return Explanation(url, "unseen", host=host, robots=said, admission=_admission(url, view.layout, said))
+    verdict = "waiting" if record.status is Status.PENDING else record.status.name.lower()
+    return Explanation(
+        url, verdict, record.url if record.url != url else "",
+        visited(record.visit) if record.visit else None,
+        Found(record.found, record.depth, await view.chain(record)),
+        await _queued(record, view, config), host, said,
+    )  # fmt: skip
+
+
+def visited(visit: Visit) -> Visited:
+    return Visited(
+        visit.at, visit.code, visit.reason, visit.content_type, visit.size, visit.digest.hex(),
+        f"{visit.simhash:016x}" if visit.simhash else "", visit.target, _stored(visit.ref),
+    )  # fmt: skip
+
+
+def _stored(ref: RecordRef | None) -> Stored | None:
+    return Stored(ref.file, ref.offset, ref.length) if ref else None
+
+
+async def _queued(record: UrlRecord, view: View, config: Config) -> Queued | None:
+    if record.status is not Status.PENDING:
+        return None
+    before = 0 if record.due else await view.place(record)
+    return Queued(record.bucket, before, record.due, record.attempts, config.retry.attempts)
+
+
+def robots_say(url: str, held: RobotsRecord, agent: str, now: Instant) -> RobotsSay:
+    """A fresh verdict from the copy we hold."""
+    rules = robots.parse(held.body, agent)
+    stands = standing(held, now)
+    verdict = rules.verdict(urls.path_of(url))
+    allowed = False if stands is Standing.FORBID else verdict.allowed if held.good_at else None
+    return RobotsSay(
+        held.origin, stands.value, allowed, verdict.rule, verdict.line, _line(held.body, verdict.line),
+        held.good_at, held.tried_at, held.expires, held.reason, held.unreachable_since, len(held.body),
+        sha256(held.body).hexdigest(), rules.crawl_delay,
+    )  # fmt: skip
+
+
+def _line(body: bytes, number: int) -> str:
+    lines = body.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[number - 1].strip()[:200] if 0 < number <= len(lines) else ""
+
+
+def host_says(url: str, held: HostRecord | None, said: RobotsSay | None, view: View, config: Config) -> HostSays | None:
+    if held is None:
+        return None
+    floor = asked_delay(config.politeness, Seconds(said.crawl_delay) if said and said.crawl_delay else None)
+    return HostSays(
+        held.host, held.site, view.worker_of(url), max(held.delay, floor), held.next_allowed, held.failures,
+        held.sick_until, held.fetched,
+    )  # fmt: skip
+
+
+_SCOPES = {
+    "site": "its site ({site}) is not that of a seed",
+    "host": "its host ({host}) is not that of a seed",
+    "path": "it does not lie in the directory of a seed",
+    "patterns": "no pattern of the scope admits it",
+}
+
+
+def _admission(url: str, layout: Layout, said: RobotsSay | None) -> Admission:
+    host = urls.host_of(url)
+    scope = layout.scope()
+    site = site_of(host)
+    if not scope.admits(url, host, site):
+        words = _SCOPES[scope.mode].format(site=site, host=host)
+        return Admission(False, f"it is out of scope ({scope.mode}): {words}")
+    if said and said.allowed is False:
+        return Admission(False, "it is in scope, but robots.txt forbids it")
+    return Admission(True, "it is in scope; no page fetched so far links to it")
