@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from scrapy import Request, Spider
@@ -18,6 +19,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import LinkExtractor
 from twisted.internet.base import ReactorBase, ThreadedResolver
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IResolverSimple
 
 from harvestman.sim.plan import Plan
 from harvestman.sim.web import Web
@@ -44,7 +46,7 @@ class SimulatedNames(ThreadedResolver):
         return names
 
     def install_on_reactor(self) -> None:
-        self.reactor.installResolver(self)
+        self.reactor.installResolver(cast(IResolverSimple, self))  # zope's interfaces are no types to mypy
 
     def getHostByName(self, name: str, timeout: object = ()) -> Deferred[str]:
         return succeed(self.addresses[name])

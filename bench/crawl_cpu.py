@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 from _crawl import Crawled
-from _run import Report, Row, Spent, options, run_child
+from _run import ROOT, Report, Row, Spent, options, run_child
 from _sim import SimulatedWeb, scratch, simulated_web
-from _stages import START, STAGES, WAIT, count
+from _stages import STAGES, START, WAIT, count, stale
 
 from harvestman.store.pages import read_pages
 
@@ -98,6 +98,8 @@ def by_stage(report: Report, crawled: Crawled, profiled: Crawled, profile: Path)
     report.table(("stage", "CPU ms/page", "share", "samples"), rows)
     watched = profiled.crawl_cpu / profiled.tally.pages * 1e3
     report.say(f"py-spy at {RATE} Hz; the crawl it watched took {watched:.3f} ms a page")
+    if lost := stale(ROOT / "src" / "harvestman"):
+        report.say(f"stages that name nothing any more: {', '.join(lost)}")
     report.say("other: " + ", ".join(f"{frame} {samples}" for frame, samples in others.most_common(4)))
 
 

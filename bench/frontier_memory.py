@@ -22,7 +22,7 @@ from random import Random
 
 import msgspec
 import psutil
-from _run import Report, options
+from _run import Report, Row, options
 
 from harvestman import wiring
 from harvestman.config import Config
@@ -41,6 +41,8 @@ LIMIT = 400
 HOT = "hot-domain.test"
 GROUP = 64
 IN_FLIGHT = 1_000
+RUN = 10
+"""New links to one host in a row."""
 PULSE = 0.1
 """Seconds of the simulated clock per group: 640 pages a second."""
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -61,8 +63,9 @@ class Feed:
         digest = sha256(b"%d" % number).hexdigest()[:16]
         if number % self._every == 0:
             return f"http://{HOT}/catalogue/{digest}/item-{number:08d}?ref=list&page={number % 97}"
-        # A step that shares no factor with the number of hosts visits them all before it comes back.
-        host = (number - number // self._every) * 7_919 % self._hosts
+        # Pages link to their own host first, so links come in runs; a step that shares no factor with the number of
+        # hosts visits them all before it comes back.
+        host = (number - number // self._every) // RUN * 7_919 % self._hosts
         return f"http://host-{host:06d}.test/section-{number % 23}/{digest}/article-{number:08d}.html"
 
     def group(self, new: int, again: int) -> list[str]:
@@ -218,23 +221,23 @@ async def grow(bench: Bench, urls: int, new: int, again: int, step: int) -> None
             print(f"{found.urls:>10,} URLs  {found.rss:6.1f} MB  {found.cpu:6.1f} s CPU", file=sys.stderr, flush=True)
 
 
+def _row(s: Sample) -> Row:
+    return f"{s.urls:,}", s.rss, s.memtables, s.cache, s.readers, s.disk / 1e6, s.disk // s.urls, s.resident, s.cpu
+
+
 def tell(report: Report, bench: Bench, start: float) -> None:
     samples = bench.samples
     shown = samples[:: max(1, len(samples) // 25)]
     if shown[-1] is not samples[-1]:
         shown.append(samples[-1])
     head = ("URLs", "RSS MB", "memtables", "block cache", "table readers", "disk MB", "B/URL", "hosts in RAM", "CPU s")
-    report.table(head, [
-        (f"{s.urls:,}", s.rss, s.memtables, s.cache, s.readers, s.disk / 1e6, s.disk // max(1, s.urls), s.resident, s.cpu)
-        for s in shown
-    ])  # fmt: skip
+    report.table(head, [_row(sample) for sample in shown])
     peak = max(sample.rss for sample in samples)
     report.say(f"RSS, 0 to {LIMIT} MB: {sparkline([sample.rss for sample in samples], LIMIT)}")
     last = samples[-1]
     report.say(f"before the first URL {start:.0f} MB, largest {peak:.0f} MB, at the end {last.rss:.0f} MB")
-    report.say(
-        f"{bench.adding / bench.added * 1e6:.1f} us CPU per URL added (routing, seen, commit; Python's thread and RocksDB's)"
-    )
+    cost = bench.adding / bench.added * 1e6
+    report.say(f"{cost:.1f} us CPU per URL added: routing, seen, commit, in Python and in RocksDB's threads")
     report.say(f"{last.disk / last.urls:.0f} bytes per URL on disk; {bench.settled:,} pages settled meanwhile")
 
 
@@ -252,7 +255,8 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     wanted = _arguments()
     report = Report(__doc__ or "")
-    assert wiring.open_crawler and language("A sentence that makes the model come into memory.") == "en"
+    assert wiring.__file__, "what a worker imports is imported"
+    assert language("A sentence that makes the model come into memory.") == "en"
     directory = Path(tempfile.mkdtemp(prefix="hm-bench-"))
     try:
         feed = Feed(wanted.urls, wanted.hosts, wanted.hot, Random(7))

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable
 from ipaddress import IPv4Network, ip_address, ip_network
 
-from harvestman.cli.crawl import SHORTEST_DELAY
 from harvestman.config import Config
 from harvestman.errors import UsageError
 from harvestman.model import HostKey
 from harvestman.policy.guard import Guard
 from harvestman.policy.urls import host_of
 
+SHORTEST_DELAY = 0.1
+"""Seconds between two requests to a host outside loopback: the pace of the site cap, 10 a second."""
 GENTLE_DELAY = 1.0
 """Below this the owner of a host should have agreed; the command line says so."""
 _LOOPBACK = IPv4Network("127.0.0.0/8")
@@ -64,7 +65,8 @@ To try Harvestman without touching the Internet: harvestman crawl --sim"""
 
 
 def _check_contact(contact: str) -> None:
-    if contact and not (_URL.fullmatch(contact) or _MAIL.fullmatch(contact)):
+    # It becomes part of a header: nothing but visible ASCII may be in it.
+    if contact and not (contact.isascii() and (_URL.fullmatch(contact) or _MAIL.fullmatch(contact))):
         raise UsageError(
             f"--contact {contact!r} is neither a URL (https://your.site/crawler) "
             "nor an e-mail address (crawl@your.site)"

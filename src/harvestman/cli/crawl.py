@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from harvestman.cli.consent import SHORTEST_DELAY
 from harvestman.config import Config
 from harvestman.sim.plan import PROFILES
 
-SHORTEST_DELAY = 0.1
-"""Seconds between two requests to a host outside loopback: the pace of the site cap, 10 a second."""
 SIM_DATA = "sim-data"
 SIM_HOSTS, SIM_PAGES, SIM_SEED, SIM_PATIENCE = 60, 12, 3, 5.0
 """A web with some of everything that is crawled in under a minute at one request a second."""

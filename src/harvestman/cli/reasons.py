@@ -130,7 +130,7 @@ def _robots(robots: RobotsSay, now: Instant) -> list[str]:
 
 
 def _says(robots: RobotsSay) -> str:
-    if robots.standing == "forbid":
+    if robots.standing == "forbid" or not robots.fetched_at:
         return "unreachable, which forbids everything"
     today = "" if robots.standing == "rules" else " (the copy is old: it is asked for again first)"
     if robots.line:

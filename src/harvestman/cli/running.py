@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from harvestman.cli import consent, settings, summary
+from harvestman.cli import consent, paper, settings, summary
 from harvestman.cli.crawl import SIM_DATA, SIM_PATIENCE, SIM_SEED
 from harvestman.cli.progress import Display, display
 from harvestman.cli.settings import Settings
@@ -24,6 +24,7 @@ from harvestman.policy.urls import from_seed
 from harvestman.seeds import Seeds, read_seeds
 from harvestman.sim.audit import audit
 from harvestman.sim.plan import Plan
+from harvestman.sim.report import Report
 from harvestman.supervise import Ending, Supervisor
 from harvestman.wiring import prepare, resolver_address
 
@@ -169,28 +170,29 @@ async def _supervised(config: Config, layout: Layout, screen: Display) -> Ending
 # -- afterwards ------------------------------------------------------------------------------------------------------
 
 
-def _conclude(
-    options: argparse.Namespace, config: Config, layout: Layout, ending: Ending, web: Running | None
-) -> int:  # fmt: skip
-    found = summary.summarise(ending, layout)
-    whole = ending.reason == "finished"
-    report = (
-        audit(web.log, config.politeness.delay, depth=config.limits.max_depth, min_coverage=float(whole))
-        if web
-        else None
-    )
+def _conclude(options: argparse.Namespace, config: Config, layout: Layout, ending: Ending, web: Running | None) -> int:
+    found = summary.summarise(ending, layout, config.limits.patience)
+    report = _audited(config, ending, web)
     if options.json:
         audited = f',"audit":{report.to_json()}' if report else ""
-        print(msgspec.json.encode(found).decode()[:-1] + audited + "}")
+        print(summary.as_json(found)[:-1] + audited + "}")
     elif not options.quiet:
-        resume = "" if web else f"harvestman crawl --data {shlex.quote(config.data)}"
-        print(summary.told(found, resume))
-        if report:
-            print(f"\nAudit, from the servers' log ({web.log if web else ''}):\n\n{_indented(report.render())}")
+        _print_all(found, config, report, web)
     if ending.reason == "interrupted":
         return INTERRUPTED
     return VIOLATIONS if report and not report.ok else 0
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+def _audited(config: Config, ending: Ending, web: Running | None) -> Report | None:
+    """The verdict of the simulated web's log; none for a crawl that was interrupted."""
+    if web is None or ending.reason == "interrupted":
+        return None
+    coverage = 1.0 if ending.reason == "finished" else 0.0
+    return audit(web.log, config.politeness.delay, depth=config.limits.max_depth, min_coverage=coverage)
+
+
+def _print_all(found: summary.Summary, config: Config, report: Report | None, web: Running | None) -> None:
+    paper.show(summary.told(found, "" if web else f"harvestman crawl --data {shlex.quote(config.data)}"))
+    if web is not None and report is not None:
+        verdict = "\n".join(f"  {line}".rstrip() for line in report.render().splitlines())
+        paper.show(f"\nAudit, from the servers' side ({web.log}):\n\n{verdict}")

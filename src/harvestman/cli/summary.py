@@ -9,7 +9,7 @@ import time
 import msgspec
 
 from harvestman.cli import words
-from harvestman.cli.progress import queued
+from harvestman.cli.progress import queued, troubles
 from harvestman.layout import Layout
 from harvestman.model import Instant
 from harvestman.supervise import Ending
@@ -23,6 +23,7 @@ class Summary(msgspec.Struct):
     """How a run ended. The counters are those of the whole crawl, `run_pages` and `seconds` of this run."""
 
     reason: str
+    """finished, max-pages or interrupted."""
     data: str
     pages: int
     run_pages: int
@@ -39,9 +40,10 @@ class Summary(msgspec.Struct):
     cpu_seconds: float
     workers: int
     restarts: int
+    patience: float
 
 
-def summarise(ending: Ending, layout: Layout) -> Summary:
+def summarise(ending: Ending, layout: Layout, patience: float) -> Summary:
     """Put the ending and a look at the data together."""
     progress = ending.progress
     with View(layout) as view:
@@ -52,10 +54,14 @@ def summarise(ending: Ending, layout: Layout) -> Summary:
     waiting = census.by_status["pending"] if census else queued(tally)
     return Summary(
         ending.reason, str(layout.data), tally.pages, progress.run_pages, tally.duplicates, tally.bytes,
-        tally.requests, tally.discovered, tally.blocked, waiting, tally.errors,
+        tally.requests, tally.discovered, tally.blocked, waiting, troubles(tally),
         census.by_status if census else None, sick, round(progress.elapsed, 3), round(progress.cpu, 3),
-        progress.workers, progress.restarts,
+        progress.workers, progress.restarts, patience,
     )  # fmt: skip
+
+
+def as_json(summary: Summary) -> str:
+    return msgspec.json.encode(summary).decode()
 
 
 _HOW = {
@@ -78,8 +84,8 @@ def told(summary: Summary, resume: str) -> str:
         _row("pages", f"{summary.pages:,}, {summary.duplicates:,} of them duplicates, {words.size(summary.bytes)}"),
         _row("URLs found", f"{summary.discovered:,}{_statuses(summary)}"),
         _row("robots.txt", f"forbids {words.plural(summary.blocked, 'URL')}"),
-        _row("errors", f"{sum(summary.errors.values()):,}{_bracketed(words.listed(summary.errors))}"),
-        _row("still queued", f"{summary.waiting:,}{_sick(summary)}"),
+        _row("errors", f"{sum(summary.errors.values()):,}{_bracketed(words.listed(summary.errors, 5))}"),
+        _row("still queued", f"{summary.waiting:,}{_why_queued(summary)}"),
         _row("data", f"{summary.data}: raw records in warc/, pages in pages/, what is known of each URL in state/"),
     ]
     if summary.restarts:
@@ -101,11 +107,15 @@ def _statuses(summary: Summary) -> str:
     return _bracketed(", ".join(f"{counts[name]:,} {name}" for name in shown if counts.get(name)))
 
 
-def _sick(summary: Summary) -> str:
-    if not summary.sick_hosts:
+def _why_queued(summary: Summary) -> str:
+    """A finished crawl may leave URLs of hosts that do not answer."""
+    if not summary.waiting or summary.reason != "finished":
         return ""
+    left = f", on hosts that could not be asked within {words.span(summary.patience)}"
+    if not summary.sick_hosts:
+        return left
     until = words.moment(summary.sick_hosts[0].until)
-    return f"; {words.plural(len(summary.sick_hosts), 'host')} failed too often and will be asked again from {until}"
+    return f"{left}; {len(summary.sick_hosts):,} of them failed too often and rest until {until}"
 
 
 def _next_steps(summary: Summary, resume: str) -> list[str]:

@@ -73,8 +73,11 @@ class Seen:
         return new
 
     def _add(self, ids: Sequence[UrlId]) -> None:
-        self._filters[-1].update(ids)
-        self._spend(len(ids))
+        """In portions, so that no filter gets more than it was sized for."""
+        while ids:
+            portion, ids = ids[: self._room], ids[self._room :]
+            self._filters[-1].update(portion)
+            self._spend(len(portion))
 
     def _spend(self, count: int) -> None:
         self.since_snapshot += count
@@ -121,7 +124,10 @@ class Seen:
         at = 12
         for _ in range(count):
             (size,) = struct.unpack_from(">Q", body, at)
-            filters.append(BloomFilter.from_bytes(body[at + 8 : at + 8 + size]))
+            try:
+                filters.append(BloomFilter.from_bytes(body[at + 8 : at + 8 + size]))
+            except ValueError:  # written by another version of the library
+                return False
             at += 8 + size
-        self._filters, self._room = filters, room
+        self._filters, self._room = filters, max(1, room)
         return True

@@ -4,7 +4,7 @@ A deflate stream may be cut wherever it was flushed to a byte boundary, and piec
 can be joined in any order. So text, navigation and boilerplate are compressed once, and a page costs little more than
 the choice of its pieces. Its crc32 costs nothing either: every piece ends in a comment (`sealed`) that makes the crc32
 of the piece 0, and a row of such pieces leaves the running crc32 where it was, at 0. Only the end is summed.
-(Measured by `python -m harvestman.sim.cost`: this halved the price of a request.)
+(`python -m harvestman.sim.cost`, both versions in turn on a busy machine: about 148 us a request became 117.)
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _LEAD = b'<main>\n<article>\n<h1>%b</h1>\n<p class="lead">%b %b, number %d of %b
 _CHAPTER = 4
 """Passages in a chapter."""
 _CHAPTERS = 256
-_FRAME = 9_500
+_FRAME = 10_800
 """About the size of a page without its passages."""
 
 

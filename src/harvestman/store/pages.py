@@ -44,9 +44,13 @@ class PageLog:
     def append(self, pages: Sequence[Page]) -> None:
         if self._length >= self._max_bytes:
             self._rotate()
+        if not pages:
+            return
         body = self._zstd.compress(_encode(pages))
         frame = _HEAD.pack(len(body), crc32(body)) + body
-        os.write(self._file, frame)
+        written = 0
+        while written < len(frame):  # a full disk takes a part, and says so only the next time
+            written += os.write(self._file, frame[written:])
         self._length += len(frame)
 
     def close(self) -> None:
@@ -61,14 +65,21 @@ class PageLog:
         self._file = os.open(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def _cut_to(self, position: tuple[str, int] | None) -> tuple[int, int]:
-        """Remove what was written after the last commit; returns (serial, length) to go on from."""
+        """Remove what was written after the last commit; returns (serial, length) to go on from.
+
+        A file that is shorter than what was committed (a power cut) is left as it is, and a new one begun.
+        """
         name, length = position or ("", 0)
         serial = int(name.removesuffix(SUFFIX).rpartition("-")[2]) if name else 0
         for path in sorted(self._directory.glob(f"{self._name}-*{SUFFIX}")):
             if path.name > name:
                 path.unlink()
-            elif path.name == name:
-                os.truncate(path, length)
+        if not name:
+            return 0, 0
+        current = self._directory / name
+        if not current.exists() or current.stat().st_size < length:
+            return serial + 1, 0
+        os.truncate(current, length)
         return serial, length
 
 
@@ -80,6 +91,6 @@ def read_pages(directory: Path) -> Iterator[Page]:
             while len(head := file.read(_HEAD.size)) == _HEAD.size:
                 length, checksum = _HEAD.unpack(head)
                 body = file.read(length)
-                if len(body) < length or crc32(body) != checksum:
+                if not length or len(body) < length or crc32(body) != checksum:
                     break
                 yield from _decode(unpack.decompress(body))

@@ -1,0 +1,126 @@
+"""The manual and the program say the same: every verb, option, setting and exit code, both ways."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harvestman import errors, export
+from harvestman.cli import audit, main, running
+from harvestman.cli.settings import OPTIONS
+from harvestman.config import Config
+
+DOCS = Path(__file__).parents[2] / "docs"
+MANUAL = (DOCS / "cli.md").read_text(encoding="utf-8")
+
+
+def verbs() -> dict[str, argparse.ArgumentParser]:
+    actions = main.parser()._actions
+    found = next(action for action in actions if isinstance(action, argparse._SubParsersAction))
+    return dict(found.choices)
+
+
+def options_of(verb: argparse.ArgumentParser) -> set[str]:
+    return {name for action in verb._actions for name in action.option_strings if name.startswith("--")} - {"--help"}
+
+
+def section(title: str) -> str:
+    _, _, rest = MANUAL.partition(f"\n## {title}\n")
+    return rest.partition("\n## ")[0]
+
+
+def test_verbs_are_in_the_manual() -> None:
+    assert set(re.findall(r"^## harvestman (\w+)$", MANUAL, re.MULTILINE)) == set(verbs())
+
+
+@pytest.mark.parametrize("name", sorted(verbs()))
+def test_options_are_in_the_manual(name: str) -> None:
+    documented = set(re.findall(r"^\| `(--[a-z-]+)", section(f"harvestman {name}"), re.MULTILINE))
+    assert documented == options_of(verbs()[name])
+
+
+@pytest.mark.parametrize("name", sorted(verbs()))
+def test_every_option_explains_itself_and_its_default(name: str) -> None:
+    for action in verbs()[name]._actions:
+        if action.option_strings and "--help" not in action.option_strings:
+            assert action.help, action.option_strings
+            assert "default" in action.help, action.option_strings
+
+
+@pytest.mark.parametrize("name", sorted(verbs()))
+def test_documented_defaults_are_the_real_ones(name: str) -> None:
+    rows = re.findall(
+        r"^\| `(--[a-z-]+)[^|]*(?:\\\|[^|]*)*\|(?:[^|]|(?<=\\)\|)*\| `?([\d.]+)\b", section(f"harvestman {name}"), re.M
+    )
+    known = {option: action.default for action in verbs()[name]._actions for option in action.option_strings}
+    for option, default in rows:
+        if known[option] is not None:
+            assert float(known[option]) == float(default), option
+
+
+@pytest.mark.parametrize("name", sorted(verbs()))
+def test_help_teaches_with_examples(name: str) -> None:
+    assert "examples:" in verbs()[name].format_help()
+    assert f"harvestman {name}" in (verbs()[name].epilog or "")
+
+
+def exit_codes() -> set[int]:
+    kinds = [errors.HarvestmanError, *_below(errors.HarvestmanError)]
+    return {
+        0,
+        *(kind.exit_code for kind in kinds),
+        audit.VIOLATIONS,
+        running.VIOLATIONS,
+        main.INTERRUPTED,
+        running.INTERRUPTED,
+    }
+
+
+def _below(kind: type[errors.HarvestmanError]) -> Iterator[type[errors.HarvestmanError]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _below(below)
+
+
+def test_exit_codes_are_in_the_manual() -> None:
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", section("Exit codes"), re.MULTILINE)}
+    assert documented == exit_codes()
+
+
+def settings(kind: type[msgspec.Struct] = Config, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for field in msgspec.structs.fields(kind):
+        default = field.default
+        if isinstance(default, msgspec.Struct):
+            yield from settings(type(default), f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, msgspec.json.encode(default).decode()
+
+
+def test_settings_and_their_defaults_are_in_the_manual() -> None:
+    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `([a-z_.]+)` \| `([^`]*)` \|", text, re.MULTILINE)
+    assert sorted(documented) == sorted(settings())
+
+
+def test_options_named_with_settings_are_the_real_ones() -> None:
+    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^\| `([a-z_.]+)` \| `[^`]*` \| `(--[a-z-]+)`:", text, re.MULTILINE))
+    assert named == {setting: "--" + option.replace("_", "-") for option, setting in OPTIONS.items()}
+
+
+def test_columns_of_the_export_are_in_the_manual() -> None:
+    text = (DOCS / "export.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE) == list(export.Row.__struct_fields__)
+
+
+def test_verdicts_of_why_are_in_the_manual() -> None:
+    rows = re.findall(r"^\| ([a-z, -]+) \| [^`]", section("harvestman why"), re.MULTILINE)
+    words = {word for row in rows for word in row.split(", ")} - {"verdict"}
+    assert words == {
+        "waiting", "fetched", "duplicate", "redirected", "gone", "blocked", "refused", "dead", "unseen", "not-a-url"
+    }  # fmt: skip

@@ -1,0 +1,127 @@
+"""Seed files of every kind, whole and broken."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from harvestman.errors import UsageError
+from harvestman.seeds import LONGEST_LINE, Seeds, read_seeds
+
+URLSET = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+
+
+def read(tmp_path: Path, content: str | bytes) -> Seeds:
+    path = tmp_path / "seeds"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_seeds(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "urls"),
+    [
+        ("https://example.org\n", ["https://example.org/"]),
+        ("https://example.org", ["https://example.org/"]),
+        ("example.org/a b\r\nhttp://example.com\r\n", ["https://example.org/a%20b", "http://example.com/"]),
+        ("# mine\n\n  example.org  \n", ["https://example.org/"]),
+        ("\ufeffexample.org\n", ["https://example.org/"]),
+        ("example.org\nexample.org/\n", ["https://example.org/"]),
+        ("example.org:8080/x\n", ["https://example.org:8080/x"]),
+        ("1,google.com\n2,example.org\n", ["https://google.com/", "https://example.org/"]),
+        ("rank,domain\n1,example.org\n", ["https://example.org/"]),
+        ('"1","example.org"\n', ["https://example.org/"]),
+        ("1,example.org,12,13\n", ["https://example.org/"]),
+        ("1\texample.org\n", ["https://example.org/"]),
+        ("7,https://example.org/a\n", ["https://example.org/a"]),
+        ('{"url": "https://example.org/", "rank": 3}\n{"url":"example.com"}\n', ["https://example.org/", "https://example.com/"]),
+        (f"{URLSET}<url><loc> https://example.org/a </loc><lastmod>2026</lastmod></url></urlset>", ["https://example.org/a"]),
+        ("\n <?xml version='1.0'?><urlset><url><loc>https://example.org/?a=1&amp;b=2</loc></url></urlset>", ["https://example.org/?a=1&b=2"]),
+        (
+            f'{URLSET}<url><loc>https://example.org/</loc><image:image xmlns:image="x"><image:loc>https://i.example/</image:loc>'
+            "</image:image></url></urlset>",
+            ["https://example.org/"],
+        ),
+    ],
+)  # fmt: skip
+def test_kinds_of_files(tmp_path: Path, content: str, urls: list[str]) -> None:
+    assert read(tmp_path, content) == Seeds(urls, [])
+    assert read(tmp_path, gzip.compress(content.encode())) == Seeds(urls, [])
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "words"),
+    [
+        (b"example.org\nnot a url\n", 2, "not a URL"),
+        (b"example.org\n\n# x\nftp://example.org/\n", 4, "only http and https"),
+        (b"example.org\nexa\xffmple.org\n", 2, "not UTF-8"),
+        (b"example.org\nhttps://a:b@example.org/\n", 2, "user name"),
+        (b"example.org\na.org,b.org\n", 2, "comma"),
+        (b'{"url": "example.org"}\n{"link": "example.org"}\n', 2, "url"),
+        (b'{"url": "example.org"}\n{"url": 1}\n', 2, "str"),
+        (b'{"url": "example.org"}\n{"url": "example.org"\n', 2, "JSON"),
+        (b"example.org\n" + b"x" * (3 * LONGEST_LINE) + b"\n", 2, "longer than"),
+        (b"<urlset><url><loc>https://example.org/</loc></url>\n<url><loc>:</loc></url></urlset>", 2, "not a URL"),
+        (b"<urlset>\n<url><loc>https://example.org/</loc></url>\n<url><loc>https", 3, "not well-formed"),
+    ],
+)
+def test_a_bad_line_is_reported_and_the_rest_goes_on(tmp_path: Path, content: bytes, line: int, words: str) -> None:
+    found = read(tmp_path, content)
+    assert found.urls == ["https://example.org/"]
+    assert [problem.line for problem in found.problems] == [line]
+    assert words in found.problems[0].reason
+
+
+def test_lines_after_a_bad_one_are_read(tmp_path: Path) -> None:
+    found = read(tmp_path, b"x" * (2 * LONGEST_LINE) + b"\nexample.org\nnot a url\nexample.com\n")
+    assert found.urls == ["https://example.org/", "https://example.com/"]
+    assert [problem.line for problem in found.problems] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "no seed"),
+        ("# nothing\n\n", "no seed"),
+        ("not a url\n", "line 1"),
+        ("<html><body>hello</body></html>", "no sitemap"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><urlset><url><loc>https://&a;.org/</loc></url></urlset>', "DOCTYPE"),
+        ("<sitemapindex><sitemap><loc>https://example.org/s.xml</loc></sitemap></sitemapindex>", "not followed"),
+    ],
+)
+def test_a_file_without_seeds_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read(tmp_path, content)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        read_seeds(tmp_path / "none")
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="directory"):
+        read_seeds(tmp_path)
+
+
+def test_broken_gzip(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        read(tmp_path, gzip.compress(b"example.org\n" * 10_000)[:60])
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"example.org\n"))))
+    assert read_seeds("-").urls == ["https://example.org/"]
+
+
+def test_a_sitemap_in_utf_16(tmp_path: Path) -> None:
+    text = '<?xml version="1.0" encoding="UTF-16"?><urlset><url><loc>https://example.org/é</loc></url></urlset>'
+    assert read(tmp_path, text.encode("utf-16")).urls == ["https://example.org/%C3%A9"]
+
+
+def test_a_hundred_thousand_lines_are_quick(tmp_path: Path) -> None:
+    found = read(tmp_path, "".join(f"{rank},site{rank}.example\n" for rank in range(100_000)))
+    assert len(found.urls) == 100_000
