@@ -71,6 +71,8 @@ RULES = (
     Rule("asyncio/events.py", "", "net + loop"),
     Rule("uvloop/__init__.py", "run", "net + loop"),
 )
+_OUTSIDE = re.compile(r"(open_crawler|Crawler\.close|Crawler\.add_seeds) ")
+"""Before the first lease and after the last commit."""
 _FRAME = re.compile(r"(?P<function>.*) \((?P<file>[^()]*?)(:\d+)?\)$")
 
 
@@ -92,7 +94,7 @@ def stage(stack: str) -> str:
     frames = stack.split(";")
     if any("threading.py" in frame for frame in frames):
         return WAIT
-    if not any("uvloop" in frame for frame in frames):
+    if not any("uvloop" in frame for frame in frames) or any(map(_OUTSIDE.match, frames)):
         return START
     for frame in reversed(frames):
         found = _stage_of_frame(frame)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
 
 import msgspec
 
@@ -137,7 +138,7 @@ class Crawler:
         if not isinstance(answer, Response):
             await self._frontier.settle_robots(lease, answer, b"", chance)
             return
-        self._warc.write(answer, digest="")
+        self._warc.write(answer, digest=sha256(answer.body).hexdigest())
         if target:
             await self._frontier.follow_robots(lease, answer, target, chance)
             return

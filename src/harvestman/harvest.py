@@ -113,8 +113,10 @@ class Harvest:
         """The whole way of a group, from answers to pages and links."""
         self.contents = {}
         group = [self._judge(*answer) for answer in answers]
-        await self._recognise([taken for taken in group if taken.digest])
+        known = await self._state.contents([taken.digest for taken in group if taken.digest])
+        stored = dict(zip((taken.digest for taken in group if taken.digest), known, strict=True))
         for taken in group:
+            self._recognise(taken, stored.get(taken.digest) or self.contents.get(taken.digest))
             self._store(taken)
             if taken.decision.status is Status.FETCHED and taken.digest:
                 self._read(taken)
@@ -141,14 +143,11 @@ class Harvest:
             taken.body = body
             taken.digest = sha256(body).digest()
 
-    async def _recognise(self, group: list[Taken]) -> None:
-        """Find the exact duplicates, among all that is stored and within the group."""
-        known = await self._state.contents([taken.digest for taken in group])
-        for taken, content in zip(group, known, strict=True):
-            content = content or self.contents.get(taken.digest)
-            if content is not None and content.url != taken.record.url and taken.body:
-                taken.original = content
-                taken.decision = Decision(Status.DUPLICATE, "same content as another URL")
+    def _recognise(self, taken: Taken, content: Content | None) -> None:
+        """Is it an exact duplicate, of something stored before or earlier in the group?"""
+        if content is not None and content.url != taken.record.url and taken.body:
+            taken.original = content
+            taken.decision = Decision(Status.DUPLICATE, "same content as another URL")
 
     def _store(self, taken: Taken) -> None:
         """Write the raw record: a revisit when the payload is already stored, byte for byte."""

@@ -59,8 +59,13 @@ class Peer:
                 while True:
                     self._take(_names(await _read(reader)))
             except (OSError, asyncio.IncompleteReadError):
-                self._writer = None
+                self._hang_up()
                 await asyncio.sleep(0.1)
+
+    def _hang_up(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def _take(self, names: list[tuple[int, int]]) -> None:
         for partition, seq in names:
@@ -70,8 +75,7 @@ class Peer:
 
     def close(self) -> None:
         self._task.cancel()
-        if self._writer is not None:
-            self._writer.close()
+        self._hang_up()
 
 
 class SocketBus:
@@ -84,6 +88,7 @@ class SocketBus:
         self._owner = owner
         self._peers: dict[int, Peer] = {}
         self._server: asyncio.Server | None = None
+        self._senders: set[asyncio.StreamWriter] = set()
         self._inbox: list[tuple[Parcel, asyncio.StreamWriter]] = []
         self._received: list[tuple[Parcel, asyncio.StreamWriter]] = []
 
@@ -95,11 +100,13 @@ class SocketBus:
         self._peers = {index: Peer(self._directory / f"w{index:02d}") for index in others}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._senders.add(writer)
         try:
             while True:
                 parcels = _parcels(await _read(reader))
                 self._inbox.extend((parcel, writer) for parcel in parcels)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            self._senders.discard(writer)
             writer.close()
 
     def room(self) -> int:
@@ -140,6 +147,8 @@ class SocketBus:
             peer.close()
         if self._server is not None:
             self._server.close()
+        for writer in self._senders:  # closing the server leaves its connections open
+            writer.close()
 
 
 class NoBus:
