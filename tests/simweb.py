@@ -20,7 +20,9 @@ class SimWeb:
     dns: str
     seeds: list[str]
 
-    def config(self, data: Path, *, workers: int = 1, delay: float = 1.0, patience: float = 5.0, pages: int = 0) -> Config:
+    def config(
+        self, data: Path, *, workers: int = 1, delay: float = 1.0, patience: float = 5.0, pages: int = 0
+    ) -> Config:
         return Config(
             seeds=tuple(self.seeds),
             scope="all",
@@ -37,7 +39,17 @@ class SimWeb:
 def sim_web(directory: Path, *, hosts: int, pages: int, profile: str = "mixed", seed: int = 7) -> Iterator[SimWeb]:
     """Starts it on free ports, stops it by its pid; the log is complete afterwards."""
     log, seeds, words = directory / "sim.log", directory / "seeds.txt", directory / "sim.out"
-    command = [sys.executable, "-m", "harvestman.sim", "--hosts", str(hosts), "--pages", str(pages), "--seed", str(seed)]
+    command = [
+        sys.executable,
+        "-m",
+        "harvestman.sim",
+        "--hosts",
+        str(hosts),
+        "--pages",
+        str(pages),
+        "--seed",
+        str(seed),
+    ]
     command += ["--profile", profile, "--port", "0", "--dns-port", "0", "--log", str(log), "--seeds-out", str(seeds)]
     with words.open("wb") as out:
         process = subprocess.Popen(command, stderr=out)

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from virtual import in_a_loop
 
-from harvestman.embedded import reshard as module
 from harvestman.embedded.reshard import reshard
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
@@ -46,6 +45,10 @@ def layout(tmp_path: Path) -> Layout:
     return made
 
 
+def _robots(origin: Origin, body: bytes) -> RobotsRecord:
+    return RobotsRecord(origin, body, Instant(5.0), Instant(5.0), Instant(5.0))
+
+
 def rows_of(number: int) -> Changes:
     """All that is known of one host: a queue, something due, a clock, a robots.txt."""
     partition, host = Partition(number % PARTITIONS), HostKey(f"h{number}.test")
@@ -62,7 +65,7 @@ def rows_of(number: int) -> Changes:
     clock = HostRecord(host, SiteKey(host), Instant(1e9 + number), Seconds(7.5), 2, cursors=[number] * 8)
     changes.hosts[host] = (partition, clock)
     origin = Origin(f"https://{host}")
-    changes.robots[origin] = (partition, RobotsRecord(origin, b"rules of " + host.encode(), *[Instant(5.0)] * 3))
+    changes.robots[origin] = (partition, _robots(origin, b"rules of " + host.encode()))
     return changes
 
 
@@ -152,7 +155,6 @@ async def test_a_crash_between_the_steps_keeps_the_crawl_whole(
     for name in ("copy_partition", "put_mark", "absorb"):
         dying(name, RocksState)
     dying("write", Layout)
-    monkeypatch.setattr(module.shutil, "rmtree", module.shutil.rmtree)
     try:
         reshard(layout, layout.read(), after)
     except PowerCut:
@@ -182,9 +184,7 @@ async def test_links_on_their_way_are_not_lost_with_their_sender(layout: Layout)
     sent = {b"from %d to %d" % (index, p) for index in range(3) for p in range(PARTITIONS) if p % 3 != index}
     for index in range(3):
         state = RocksState(layout.state(index))
-        parcels = [
-            Parcel(Partition(p), 77, b"from %d to %d" % (index, p)) for p in range(PARTITIONS) if p % 3 != index
-        ]
+        parcels = [Parcel(Partition(p), 77, b"from %d to %d" % (index, p)) for p in range(PARTITIONS) if p % 3 != index]
         await state.commit(Changes(outbox=parcels))
         await state.close()
     for workers in (2, 1):

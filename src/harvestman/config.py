@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -116,6 +117,8 @@ def load(path: Path) -> Config:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     _refuse_unknown(raw, Config, path, "")
@@ -144,12 +147,20 @@ def check(config: Config) -> Config:
         (config.partitions < config.workers, "partitions must be at least as many as workers"),
         (config.partitions > 65_535, "partitions must be at most 65535"),
         (config.in_flight < 1, "in_flight must be at least 1"),
-        (config.politeness.delay < 0, "politeness.delay must not be negative"),
-        (config.politeness.site_rate <= 0, "politeness.site_rate must be above 0"),
+        (not 0 <= config.politeness.delay < inf, "politeness.delay must not be negative, and finite"),
+        (not 0 <= config.politeness.ip_delay < inf, "politeness.ip_delay must not be negative, and finite"),
+        (not config.politeness.site_rate > 0, "politeness.site_rate must be above 0"),
         (config.politeness.site_rate > 10, "politeness.site_rate: no site may be asked more than 10 times a second"),
         (config.limits.max_pages < 0, "max_pages must not be negative (0 means no limit)"),
         (config.limits.max_depth < 0, "max_depth must not be negative"),
+        (config.limits.max_hops < 0, "limits.max_hops must not be negative"),
         (config.retry.attempts < 1, "retry.attempts must be at least 1"),
+        (config.retry.sick_after < 1, "retry.sick_after must be at least 1"),
+        (not config.retry.first > 0, "retry.first must be above 0"),
+        (not config.retry.longest >= config.retry.first, "retry.longest must not be shorter than retry.first"),
+        (config.memory.resident_hosts < 1, "memory.resident_hosts must be at least 1"),
+        (config.memory.window < 1, "memory.window must be at least 1"),
+        (config.memory.seen_capacity < 1, "memory.seen_capacity must be at least 1"),
     ]
     for bad, words in wrong:
         if bad:

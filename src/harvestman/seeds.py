@@ -135,7 +135,9 @@ def _line(raw: bytes, number: int) -> str | Problem | None:
         return _seed(_written(text))
     except UnicodeDecodeError:
         return Problem(number, _shown(raw), "not UTF-8")
-    except (UrlError, msgspec.MsgspecError) as error:
+    except msgspec.MsgspecError as error:
+        return Problem(number, _shown(raw), f'not JSON with a "url" ({error})')
+    except UrlError as error:
         return Problem(number, _shown(raw), str(error))
 
 
@@ -210,7 +212,9 @@ def _located(text: str, line: int) -> str | Problem:
 
 
 def _skip_blanks(file: Stream) -> None:
-    """Blanks before '<?xml' are common and harmless, but no parser takes them."""
+    """A mark and blanks before '<?xml' are common and harmless, but no parser takes them."""
+    if file.peek(3)[:3] == _MARK:
+        file.read(3)
     while (start := file.peek(1)[:1]) and start.isspace():
         file.read(1)
 

@@ -103,7 +103,7 @@ class View:
             yield from state.url_records()
 
     def census(self, top: int, tell: Callable[[int], None]) -> Census:
-        """Count all URLs; some 3 seconds a million. `tell` hears now and then how many were read."""
+        """Count all URLs; some 5 seconds a million. `tell` hears now and then how many were read."""
         statuses: Counter[Status] = Counter()
         places: dict[str, list[int]] = {}
         dead: Counter[str] = Counter()

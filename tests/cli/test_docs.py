@@ -12,6 +12,7 @@ import pytest
 
 from harvestman import errors, export
 from harvestman.cli import audit, main, running
+from harvestman.cli.explain import VERDICTS
 from harvestman.cli.settings import OPTIONS
 from harvestman.config import Config
 
@@ -70,7 +71,7 @@ def test_help_teaches_with_examples(name: str) -> None:
 
 
 def exit_codes() -> set[int]:
-    kinds = [errors.HarvestmanError, *_below(errors.HarvestmanError)]
+    kinds: list[type[errors.HarvestmanError]] = [errors.HarvestmanError, *_below(errors.HarvestmanError)]
     return {
         0,
         *(kind.exit_code for kind in kinds),
@@ -120,7 +121,5 @@ def test_columns_of_the_export_are_in_the_manual() -> None:
 
 def test_verdicts_of_why_are_in_the_manual() -> None:
     rows = re.findall(r"^\| ([a-z, -]+) \| [^`]", section("harvestman why"), re.MULTILINE)
-    words = {word for row in rows for word in row.split(", ")} - {"verdict"}
-    assert words == {
-        "waiting", "fetched", "duplicate", "redirected", "gone", "blocked", "refused", "dead", "unseen", "not-a-url"
-    }  # fmt: skip
+    words = {word for row in rows for word in row.split(", ")} - {"verdict", "option"}
+    assert words == set(VERDICTS)

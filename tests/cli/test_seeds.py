@@ -122,6 +122,6 @@ def test_a_sitemap_in_utf_16(tmp_path: Path) -> None:
     assert read(tmp_path, text.encode("utf-16")).urls == ["https://example.org/%C3%A9"]
 
 
-def test_a_hundred_thousand_lines_are_quick(tmp_path: Path) -> None:
-    found = read(tmp_path, "".join(f"{rank},site{rank}.example\n" for rank in range(100_000)))
-    assert len(found.urls) == 100_000
+def test_a_long_list(tmp_path: Path) -> None:
+    found = read(tmp_path, "".join(f"{rank},site{rank}.example\n" for rank in range(20_000)))
+    assert (len(found.urls), found.problems) == (20_000, [])

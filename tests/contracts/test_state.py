@@ -83,7 +83,8 @@ def everything() -> Changes:
     changes = queue_of(range(3))
     changes.due.append((Instant(5.0), url_id(7)))
     changes.hosts[A] = (P, HostRecord(A, SiteKey("a.test"), Instant(9.0), Seconds(2.0), 1, Instant(0.0), 4, [1, 2]))
-    changes.robots[Origin("https://a.test")] = (P, RobotsRecord(Origin("https://a.test"), b"x", *[Instant(1.0)] * 3))
+    rules = RobotsRecord(Origin("https://a.test"), b"x", Instant(1.0), Instant(1.0), Instant(1.0))
+    changes.robots[rules.origin] = (P, rules)
     changes.contents[b"d" * 32] = Content("https://a.test/0", Instant(1.0), "sha256:x", RecordRef("f", 1, 2))
     changes.outbox.append(Parcel(Partition(9), 77, b"links"))
     changes.marks["warc"] = b"here"

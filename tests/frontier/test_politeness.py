@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from virtual import Drive, Reply, Web, config, in_a_loop, rules, web
 
@@ -48,7 +50,7 @@ async def test_the_longest_crawl_delay_of_a_hosts_origins_holds(state: RocksStat
     await drive.add([f"{scheme}://two.test/p{i}" for i in range(5) for scheme in ("http", "https")])
     await drive.run()
     lines = drive.journal
-    before_https = [b.started - a.finished for a, b in zip(lines, lines[1:], strict=False) if b.url[4] == "s"]
+    before_https = [b.started - a.finished for a, b in pairwise(lines) if b.url[4] == "s"]
     assert len(drive.pages()) == 10
     assert min(gap for gap in before_https[1:]) >= 9.0 - 1e-6
 
@@ -87,7 +89,7 @@ async def test_hosts_that_share_an_address_take_turns(state: RocksState) -> None
     await drive.run()
     lines = drive.journal
     assert len(drive.pages()) == 32
-    gaps = [b.started - a.finished for a, b in zip(lines, lines[1:], strict=False)]
+    gaps = [b.started - a.finished for a, b in pairwise(lines)]
     assert min(gaps) >= 0.1 - 1e-6, "never two at once, and the delay of an address between them"
 
 
@@ -101,7 +103,7 @@ async def test_the_delay_of_an_address_is_not_forgotten_when_gates_are_tidied_aw
     by_address: dict[str, list[tuple[float, float]]] = {}
     for line in drive.journal:
         by_address.setdefault(line.address, []).append((line.started, line.finished))
-    gaps = [b[0] - a[1] for lines in by_address.values() for a, b in zip(lines, lines[1:], strict=False)]
+    gaps = [b[0] - a[1] for lines in by_address.values() for a, b in pairwise(lines)]
     assert min(gaps) >= 0.1 - 1e-6
 
 

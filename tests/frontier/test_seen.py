@@ -28,7 +28,7 @@ def ids(numbers: range) -> list[UrlId]:
 async def remember(state: RocksState, urls: list[UrlId]) -> None:
     """Commit URLs the frontier found new."""
     record = UrlRecord("https://a.test/", Status.PENDING, 0, 0, 0, Instant(0.0))
-    await state.commit(Changes(records={url: record for url in urls}, new=urls))
+    await state.commit(Changes(records=dict.fromkeys(urls, record), new=urls))
 
 
 @pytest.fixture

@@ -18,6 +18,10 @@ from harvestman.policy.politeness import asked_delay
 from harvestman.policy.sites import site_of
 from harvestman.views import View
 
+VERDICTS = (
+    "waiting", "fetched", "duplicate", "redirected", "gone", "blocked", "refused", "dead", "unseen", "not-a-url",
+)  # fmt: skip
+
 
 class Stored(msgspec.Struct):
     """Where a raw record lies."""
@@ -109,7 +113,7 @@ class Explanation(msgspec.Struct):
 
     url: str
     verdict: str
-    """waiting, fetched, duplicate, redirected, gone, blocked, refused, dead, unseen or not-a-url."""
+    """One of VERDICTS."""
     spelt: str = ""
     """The spelling under which it is known, when that differs."""
     visit: Visited | None = None

@@ -16,7 +16,7 @@ from harvestman.cli import audit, bench, crawl, export, sim, status, why
 from harvestman.errors import HarvestmanError
 
 VERBS = (crawl, status, why, export, sim, audit, bench)
-REPORT_TO = "https://github.com/harvestman-crawler/harvestman/issues"
+REPORT_TO = "the issue tracker named in CONTRIBUTING.md"
 INTERRUPTED = 130
 
 DESCRIPTION = "A polite, durable, very fast web crawler."
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
         return _reader_gone()
     except Exception:  # the last resort: everything expected was caught above
         traceback.print_exc()
-        print(f"harvestman: this is a bug; please report the lines above at {REPORT_TO}", file=sys.stderr)
+        print(f"harvestman: this is a bug; please take the lines above to {REPORT_TO}", file=sys.stderr)
         return 1
 
 

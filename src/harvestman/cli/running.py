@@ -14,12 +14,14 @@ import msgspec
 
 from harvestman.cli import consent, paper, settings, summary
 from harvestman.cli.crawl import SIM_DATA, SIM_PATIENCE, SIM_SEED
+from harvestman.cli.lock import locked
 from harvestman.cli.progress import Display, display
 from harvestman.cli.settings import Settings
 from harvestman.cli.simulated import Running, simulated
 from harvestman.config import Config
 from harvestman.errors import UrlError, UsageError
 from harvestman.layout import Layout, scope_of
+from harvestman.policy.scope import Scope
 from harvestman.policy.urls import from_seed
 from harvestman.seeds import Seeds, read_seeds
 from harvestman.sim.audit import audit
@@ -51,40 +53,44 @@ def _run_simulated(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, seeds: list[str], web: Running | None) -> int:
     chosen = settings.settle(options)
     config = chosen.config
-    layout = _ready(options, chosen, [*_checked(config.seeds), *seeds])
-    screen = display(_title(config, web), options.quiet)
-    try:
-        ending = _crawl(config, layout, screen)
-    finally:
-        screen.close()
-    return _conclude(options, config, layout, ending, web)
+    seeds = [*_checked(config.seeds), *seeds]
+    _check(options, chosen, seeds)
+    with locked(Path(config.data)):
+        _say_settings(options, config, Layout(Path(config.data)))
+        layout = prepare(config, seeds)
+        settings.remember(layout.data, chosen.given)
+        screen = display(_title(config, web), options.quiet)
+        try:
+            ending = _crawl(config, layout, screen)
+        finally:
+            screen.close()
+        return _conclude(options, config, layout, ending, web)
 
 
-def _ready(options: argparse.Namespace, chosen: Settings, seeds: list[str]) -> Layout:
-    """The data directory, made or reopened, after all that could be wrong has been looked at."""
+def _check(options: argparse.Namespace, chosen: Settings, seeds: list[str]) -> None:
+    """Look at all that could be wrong before anything is written."""
     config = chosen.config
     layout = Layout(Path(config.data))
     resolver_address(config.dns)
     if layout.exists():
-        _refuse_new_scope(options.scope, layout)
+        _refuse_new_scope(chosen.given.get("scope"), layout)
     elif not seeds:
         raise UsageError(
             f"{layout.data} holds no crawl to go on with: name at least one URL, or --seeds FILE, or try --sim"
         )
+    else:
+        mode, patterns = scope_of(config.scope)
+        Scope.build(mode, seeds, patterns)  # says what is wrong with it
     consent.refuse_rudeness(_with_fixed_scope(config, layout), [*layout.seeds(), *seeds])
-    _say_settings(options, config, layout)
-    layout = prepare(config, seeds)
-    settings.remember(layout.data, chosen.given)
-    return layout
 
 
 def _with_fixed_scope(config: Config, layout: Layout) -> Config:
     return msgspec.structs.replace(config, scope=layout.read().scope) if layout.exists() else config
 
 
-def _refuse_new_scope(scope: str | None, layout: Layout) -> None:
+def _refuse_new_scope(scope: object, layout: Layout) -> None:
     facts = layout.read()
-    if scope is not None and scope_of(scope) != (facts.scope, facts.patterns):
+    if isinstance(scope, str) and scope_of(scope) != (facts.scope, facts.patterns):
         raise UsageError(
             f"the crawl in {layout.data} began with scope {facts.scope!r}, which stays: "
             "leave --scope away, or begin a new crawl with another --data"

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from harvestman.cli import words
+from harvestman.cli.lock import is_locked
 from harvestman.cli.progress import troubles
 from harvestman.layout import CrawlFile, Layout
 from harvestman.model import Instant, Tally
@@ -21,6 +22,7 @@ class Standing(msgspec.Struct):
     """Everything `status` has to say."""
 
     data: str
+    running: bool
     crawl: CrawlFile
     seeds: int
     tally: Tally
@@ -38,7 +40,9 @@ def look(data: Path, top: int, now: Instant) -> Standing:
         if census.urls and sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
         facts, tally = view.facts, view.tally()
-    return Standing(str(layout.data), facts, len(layout.seeds()), tally, census, sick, disk_use(layout.data))
+    return Standing(
+        str(layout.data), is_locked(data), facts, len(layout.seeds()), tally, census, sick, disk_use(layout.data)
+    )
 
 
 def as_json(standing: Standing) -> str:
@@ -82,9 +86,9 @@ def told(standing: Standing, now: Instant) -> str:
 
 
 def _title(standing: Standing) -> str:
-    crawl = standing.crawl
+    crawl, running = standing.crawl, "running" if standing.running else "not running"
     return (
-        f"{standing.data}: scope {crawl.scope}, {words.plural(standing.seeds, 'seed')}, "
+        f"{standing.data}: {running}, scope {crawl.scope}, {words.plural(standing.seeds, 'seed')}, "
         f"{words.plural(crawl.workers, 'worker')}, {crawl.partitions} partitions"
     )
 

@@ -15,7 +15,7 @@ from harvestman.model import Instant
 from harvestman.supervise import Ending
 from harvestman.views import SickHost, View
 
-COUNTED_UP_TO = 2_000_000
+COUNTED_UP_TO = 500_000
 """URLs that are counted one by one for the summary; of larger crawls it gives the tally only."""
 
 
@@ -67,7 +67,7 @@ def as_json(summary: Summary) -> str:
 _HOW = {
     "finished": "Finished",
     "max-pages": "Stopped at the page limit",
-    "interrupted": "Interrupted: what was in flight is stored, nothing is lost",
+    "interrupted": "Interrupted; nothing is lost",
 }
 
 

@@ -14,7 +14,6 @@ from harvestman.embedded.state import RocksState
 from harvestman.layout import CrawlFile, Layout
 from harvestman.model import Partition, Tally
 
-
 POSITIONS = ("warc", "pages")
 """Marks that say how much of a worker's files is committed."""
 

@@ -109,15 +109,10 @@ class RocksState:
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def known(self, ids: Sequence[UrlId]) -> set[UrlId]:
-        if not ids:
-            return set()
-        found = self._family["url"].get(list(ids))
-        return {url for url, value in zip(ids, found, strict=True) if value is not None}
+        return {url for url, value in zip(ids, self._values("url", ids), strict=True) if value is not None}
 
     async def records(self, ids: Sequence[UrlId]) -> list[UrlRecord | None]:
-        if not ids:
-            return []
-        return [None if raw is None else _decode_url(raw) for raw in self._family["url"].get(list(ids))]
+        return [None if raw is None else _decode_url(raw) for raw in self._values("url", ids)]
 
     async def window(self, partition: Partition, host: HostKey, bucket: int, start: int, limit: int) -> list[Pending]:
         prefix = b"%b%b\0%c" % (_u16(partition), host.encode(), bucket)
@@ -141,10 +136,8 @@ class RocksState:
         return found[:limit]
 
     async def hosts(self, names: Sequence[tuple[Partition, HostKey]]) -> list[HostRecord | None]:
-        if not names:
-            return []
         keys = [_host_key(partition, host) for partition, host in names]
-        return [None if raw is None else _decode_host(raw) for raw in self._family["host"].get(keys)]
+        return [None if raw is None else _decode_host(raw) for raw in self._values("host", keys)]
 
     async def waiting_hosts(
         self, after: tuple[Partition, HostKey] | None, limit: int
@@ -168,9 +161,7 @@ class RocksState:
         return None if raw is None else _decode_robots(raw)
 
     async def contents(self, digests: Sequence[bytes]) -> list[Content | None]:
-        if not digests:
-            return []
-        return [None if raw is None else _decode_content(raw) for raw in self._family["content"].get(list(digests))]
+        return [None if raw is None else _decode_content(raw) for raw in self._values("content", digests)]
 
     async def outbox(self, limit: int) -> list[Parcel]:
         rows = self._scan("outbox", b"", b"\xff" * 11, limit)
@@ -239,6 +230,7 @@ class RocksState:
     async def ids(self) -> AsyncIterator[list[UrlId]]:
         batch: list[UrlId] = []
         for key in self._family["url"].keys():  # noqa: SIM118 - not a dict: an iterator over the keys alone
+            assert isinstance(key, bytes)
             batch.append(UrlId(key))
             if len(batch) == 10_000:
                 yield batch
@@ -300,6 +292,11 @@ class RocksState:
     def url_records(self) -> Iterator[UrlRecord]:
         for _, value in self._scan("url", b"", b"\xff" * 19, None):
             yield _decode_url(value)
+
+    def _values(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """What lies under each key, in one call."""
+        found: list[bytes | None] | None = self._family[family].get([*keys]) if keys else []
+        return found or []
 
     def _scan(self, family: str, start: bytes, end: bytes, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
         bound = ReadOptions()

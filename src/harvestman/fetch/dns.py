@@ -50,7 +50,7 @@ class Freshness:
 
 
 DEFAULT_FRESHNESS: Final = Freshness(
-    floor=Seconds(300), ceiling=Seconds(86400), stale=Seconds(86400), no_such_name=Seconds(300), no_answer=Seconds(30)
+    floor=Seconds(300), ceiling=Seconds(86400), stale=Seconds(86400), no_such_name=Seconds(300), no_answer=Seconds(1)
 )
 
 

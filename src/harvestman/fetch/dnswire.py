@@ -20,6 +20,8 @@ from harvestman.fetch.nameservers import Upstream
 from harvestman.model import Seconds
 
 _MALFORMED: Final = (dns.exception.DNSException, ValueError, IndexError, struct.error)
+AT_ONCE = 64
+"""Questions under way: a thousand new hosts at once would only overflow the resolver's socket."""
 _PAYLOAD: Final = 1232
 """The largest UDP answer that passes every network unfragmented (DNS flag day 2020)."""
 
@@ -89,6 +91,7 @@ class Wire:
         self._tries = tries
         self._endpoints: dict[bool, tuple[asyncio.DatagramTransport, _Endpoint]] = {}
         self._opening = asyncio.Lock()
+        self._turn = asyncio.Semaphore(AT_ONCE)
         self._closed = False
 
     async def lookup(self, host: str) -> Lookup:
@@ -130,7 +133,7 @@ class Wire:
     ) -> dns.message.Message:
         """One question, one answer; raises TimeoutError or OSError when none comes."""
         query = dns.message.make_query(name, kind, use_edns=0, payload=_PAYLOAD)
-        async with asyncio.timeout(self._patience):
+        async with self._turn, asyncio.timeout(self._patience):
             answer = await self._over_udp(query, server)
             if answer.flags & dns.flags.TC:
                 answer = await _over_tcp(query, server)

@@ -324,7 +324,7 @@ class Frontier:
         return False
 
     def _block(self, host: Host, head: Pending, verdict: Verdict, now: Instant) -> None:
-        host.window.popleft()
+        host.window.pop(0)
         host.consumed(head)
         head.record.status = Status.BLOCKED
         head.record.visit = Visit(now, 0, f"robots.txt line {verdict.line}: {verdict.rule}")
@@ -341,7 +341,7 @@ class Frontier:
         # Another origin of the host may answer, here or further on: only these URLs wait. From the head alone, since
         # the cursor may not pass an entry that is still to be asked for.
         while host.window and urls.origin_of(host.window[0].record.url) == origin:
-            head = host.window.popleft()
+            head = host.window.pop(0)
             host.consumed(head)
             head.record.due = robots.expires
             self.changes.records[head.id] = head.record
@@ -366,7 +366,7 @@ class Frontier:
     def settle(self, lease: Lease, answer: Answer, decision: Decision, visit: Visit, chance: float) -> None:
         """A page lease is over: record what came of the URL, set the host's clock, put the host back."""
         host = self._return(lease, answer, chance)
-        head = host.window.popleft()
+        head = host.window.pop(0)
         host.consumed(head)
         self.changes.unqueued.append((host.partition, host.name, head.bucket, head.seq))
         self._record(head.id, head.record, decision, visit)
@@ -400,7 +400,7 @@ class Frontier:
         self.changes.robots[lease.origin] = (host.partition, record)
         self._obeys_crawl_delay(host, entry, None)
         if asked.errands and asked.errands[0].origin == lease.origin:
-            asked.errands.popleft()
+            asked.errands.pop(0)
         host.away = False
         self._back(asked)
         if host is not asked and host.place is Place.IDLE:
@@ -410,7 +410,7 @@ class Frontier:
         """robots.txt moved: ask for it where it is now, in turn and at the pace of the host it is on."""
         asked = self._return(lease, answer, chance)
         if asked.errands and asked.errands[0].origin == lease.origin:
-            asked.errands.popleft()
+            asked.errands.pop(0)
         owner = self._hosts.get(HostKey(urls.host_of(lease.origin)), asked)
         host = await self._host(target)
         host.errands.append(Errand(target, lease.origin, lease.hops + 1))

@@ -1,0 +1,46 @@
+"""Foreign sitemaps as seed files: what others read of them, we read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import suites
+
+from harvestman.errors import UsageError
+from harvestman.policy.urls import from_seed
+from harvestman.seeds import read_seeds
+
+pytestmark = suites.needed
+
+DIFFERENT = {
+    "sitemap-003": "a DOCTYPE is refused, whatever else is in the file",
+    "sitemap-067": "a DOCTYPE is refused, whatever else is in the file",
+    "sitemap-019": "the case rewrites the URLs with a filter of its own",
+    "sitemap-034": "the location rule (only URLs below the sitemap's own) is for sitemaps from the web, not for seeds",
+    "sitemap-050": "the location rule, as above",
+    "sitemap-042": "cut off inside its only <loc>: half a URL is not what its author wrote",
+    "sitemap-043": "a <url> inside <loc>: no URL where it belongs",
+}
+
+
+def cases() -> list[dict[str, Any]]:
+    if not (suites.ROOT / "sitemap").exists():
+        return []
+    kinds = ("XML", "urlset")
+    rows = suites.rows("sitemap/sitemaps.jsonl")
+    return [case for case in rows if case.get("type") in kinds and "error" not in case]
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if case["id"] not in DIFFERENT], ids=lambda case: case["id"])
+def test_a_sitemap_gives_its_urls(case: dict[str, Any]) -> None:
+    assert read_seeds(suites.ROOT / "sitemap" / case["file"]).urls == list(dict.fromkeys(map(from_seed, case["urls"])))
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if case["id"] in DIFFERENT], ids=lambda case: case["id"])
+def test_the_differences_are_still_there(case: dict[str, Any]) -> None:
+    try:
+        found = read_seeds(suites.ROOT / "sitemap" / case["file"]).urls
+    except UsageError:
+        found = []
+    assert len(found) != case["count"] or found != case["urls"]

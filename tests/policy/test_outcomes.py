@@ -1,0 +1,142 @@
+"""What becomes of a URL: every status and every kind of failure has a decision."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harvestman.config import Limits, Retry
+from harvestman.model import Answer, Failure, FailureKind, Instant, Response, Status
+from harvestman.policy.outcomes import REDIRECTS, Decision, decide
+from harvestman.policy.urls import key
+
+NOW = Instant(1_700_000_000.0)
+RETRY, LIMITS = Retry(), Limits()
+URL = "https://a.test/dir"
+
+
+def response(status: int, **headers: str) -> Response:
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(URL, status, b"", fields, b"", "192.0.2.1", NOW, NOW, NOW)
+
+
+def failure(kind: FailureKind, detail: str = "") -> Failure:
+    return Failure(URL, kind, detail, "", NOW, NOW)
+
+
+def decided(answer: Answer, attempts: int = 1, hops: int = 0, chance: float = 0.0, url: str = URL) -> Decision:
+    return decide(url, answer, attempts, hops, RETRY, LIMITS, chance)
+
+
+FINAL = {FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD}
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_every_kind_of_failure_has_a_decision(kind: FailureKind) -> None:
+    decision = decided(failure(kind, "words"))
+    assert decision.error == str(kind)
+    assert decision.reason == f"{kind}: words"
+    if kind in FINAL:
+        assert (decision.status, decision.retry_at) == (Status.REFUSED, None)
+    else:
+        assert decision.status is Status.PENDING
+        assert decision.retry_at == NOW + 1.0
+
+
+def test_every_status_has_a_decision() -> None:
+    for status in (*range(100, 600), 600, 999):
+        decision = decided(response(status))
+        passing = status in (408, 425, 429) or 500 <= status < 600
+        expected = Status.FETCHED if 200 <= status < 300 or status == 304 else Status.GONE
+        assert decision.status is (Status.PENDING if passing else expected), status
+        assert (decision.retry_at is not None) is passing, status
+        assert (decision.error is None) is (decision.status is Status.FETCHED), status
+        assert decision.reason
+
+
+@pytest.mark.parametrize("answer", [response(503), response(429), failure(FailureKind.DNS), failure(FailureKind.TLS)])
+def test_the_fifth_failed_attempt_is_the_last(answer: Answer) -> None:
+    decisions = [decided(answer, attempts=n) for n in range(1, 6)]
+    assert [decision.status for decision in decisions] == [Status.PENDING] * 4 + [Status.DEAD]
+    assert [decision.retry_at for decision in decisions] == [NOW + 1, NOW + 2, NOW + 4, NOW + 8, None]
+    assert "attempt 5 of 5" in decisions[-1].reason
+    assert decided(answer, attempts=9).status is Status.DEAD
+
+
+@given(st.integers(1, 4), st.floats(0, 1, exclude_max=True), st.integers(0, 10**7))
+def test_a_retry_waits_for_the_back_off_and_for_what_the_server_asks(attempts: int, chance: float, asked: int) -> None:
+    decision = decided(response(503, retry_after=str(asked)), attempts, chance=chance)
+    assert decision.retry_at is not None
+    assert decision.retry_at >= NOW + asked
+    assert decision.retry_at >= NOW + 2.0 ** (attempts - 1)
+
+
+@pytest.mark.parametrize("status", REDIRECTS)
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("https://b.test/x", "https://b.test/x"),
+        ("/y?b=1&utm_source=z#frag", "https://a.test/y?b=1"),
+        ("//c.test", "https://c.test/"),
+        ("other", "https://a.test/other"),
+        ("  /spaces  ", "https://a.test/spaces"),
+        ("http://a.test/dir", "http://a.test/dir"),
+        ("/dir?x=1", "https://a.test/dir?x=1"),
+    ],
+)
+def test_where_a_redirect_leads(status: int, location: str, target: str) -> None:
+    decision = decided(response(status, location=location))
+    assert (decision.status, decision.target, decision.rename) == (Status.REDIRECTED, target, None)
+    assert decision.error is None
+
+
+@pytest.mark.parametrize(
+    ("url", "location"),
+    [
+        ("https://a.test/dir", "/dir/"),
+        ("https://a.test/dir/", "/dir"),
+        ("https://a.test/p?b=1&a=2", "/p?a=2&b=1"),
+        ("https://a.test/%7euser", "/~user"),
+    ],
+)
+def test_a_redirect_to_another_spelling_of_the_same_key_is_a_new_name(url: str, location: str) -> None:
+    decision = decided(response(301, location=location), url=url)
+    assert decision.status is Status.PENDING
+    assert decision.rename == "https://a.test" + location
+    assert key(decision.rename) == key(url)
+    assert decision.retry_at == NOW
+    assert decision.target is None
+    assert decision.error is None, "it does not count as an attempt"
+
+
+def test_renaming_ends_too() -> None:
+    decision = decided(response(301, location="/dir/"), hops=5)
+    assert (decision.status, decision.error) == (Status.REDIRECTED, "redirect_limit")
+
+
+def test_the_sixth_hop_is_not_followed() -> None:
+    followed = [decided(response(302, location="/on"), hops=hops).target for hops in range(7)]
+    assert followed == ["https://a.test/on"] * 5 + [None] * 2
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["", "#top", "/dir", "https://a.test/dir#frag", "mailto:x@y", "javascript:1", "http://", "https://u:p@b/"],
+)
+def test_redirects_to_nowhere_end_there(location: str) -> None:
+    decision = decided(response(302, location=location))
+    assert decision.status is Status.REDIRECTED
+    assert (decision.target, decision.rename) == (None, None)
+    assert decision.error in ("bad_redirect", "redirect_loop")
+
+
+@given(st.text(max_size=60))
+def test_no_location_breaks_it(location: str) -> None:
+    decision = decided(response(302, location=location))
+    assert decision.status in (Status.REDIRECTED, Status.PENDING)
+
+
+@pytest.mark.parametrize("status", REDIRECTS)
+def test_a_redirect_without_a_location_is_gone(status: int) -> None:
+    assert decided(response(status)).status is Status.GONE

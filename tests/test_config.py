@@ -1,0 +1,146 @@
+"""What a user can set: unknown keys, wrong types and contradictions are refused with a cure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harvestman.config import Config, Limits, Memory, Politeness, Retry, check, load
+from harvestman.errors import ConfigError
+
+
+def written(directory: Path, text: str) -> Path:
+    path = directory / "crawl.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
+    assert load(written(tmp_path, "")) == Config()
+
+
+def test_what_is_set_is_set_and_the_rest_stays(tmp_path: Path) -> None:
+    found = load(
+        written(tmp_path, 'seeds = ["a.test"]\nworkers = 2\n[politeness]\ndelay = 3\n[limits]\nmax_pages = 9\n')
+    )
+    assert (found.seeds, found.workers, found.politeness.delay, found.limits.max_pages) == (("a.test",), 2, 3.0, 9)
+    assert found.politeness.site_rate == 10.0
+    assert check(found) is found
+
+
+def test_the_politeness_asked_for_is_the_default() -> None:
+    rules, retry = Politeness(), Retry()
+    assert (rules.delay, rules.site_rate, rules.max_delay) == (1.0, 10.0, 60.0)
+    assert (retry.attempts, retry.first, retry.longest, retry.sick_after) == (5, 1.0, 3600.0, 5)
+    assert retry.sick_for == 6 * 3600.0
+    assert (Limits().max_hops, Limits().max_depth) == (5, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("wokers = 2", "unknown setting wokers; did you mean workers?"),
+        ("[politeness]\ndelai = 2", "unknown setting politeness.delai; did you mean politeness.delay?"),
+        ("[limits]\nmaxpages = 2", "did you mean limits.max_pages?"),
+        ("zzzzzz = 1", "known keys: agent, allow,"),
+        ("[ignore]\nrobots = true", "unknown setting ignore"),
+        ("ignore_robots = true", "unknown setting ignore_robots"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_a_suggestion(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(written(tmp_path, text))
+    assert words in str(refused.value)
+    assert "crawl.toml" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('workers = "two"', "workers"),
+        ("workers = 1.5", "workers"),
+        ("seeds = 5", "seeds"),
+        ("seeds = [1]", "seeds"),
+        ('[politeness]\ndelay = "slow"', "politeness.delay"),
+        ("politeness = 5", "politeness"),
+        ("[[politeness]]\ndelay = 5", "politeness"),
+        ("contact = true", "contact"),
+    ],
+)
+def test_a_wrong_type_is_refused_with_the_key_and_the_file(tmp_path: Path, text: str, key: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(written(tmp_path, text))
+    assert key in str(refused.value)
+    assert "crawl.toml" in str(refused.value)
+
+
+def test_a_missing_file_and_bad_toml_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        load(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(written(tmp_path, "workers = = 2"))
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(tmp_path / "bytes.toml")
+    with pytest.raises(ConfigError, match="bytes"):
+        load(tmp_path / "bytes.toml")
+
+
+def test_a_directory_is_no_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        (Config(workers=0), "workers"),
+        (Config(workers=65, partitions=64), "partitions"),
+        (Config(partitions=70_000), "partitions"),
+        (Config(in_flight=0), "in_flight"),
+        (Config(politeness=msgspec.convert({"delay": -1}, Politeness)), "politeness.delay"),
+        (Config(politeness=msgspec.convert({"delay": float("nan")}, Politeness)), "politeness.delay"),
+        (Config(politeness=msgspec.convert({"delay": float("inf")}, Politeness)), "politeness.delay"),
+        (Config(politeness=msgspec.convert({"ip_delay": -1}, Politeness)), "politeness.ip_delay"),
+        (Config(politeness=Politeness(site_rate=0)), "politeness.site_rate"),
+        (Config(politeness=Politeness(site_rate=11)), "politeness.site_rate"),
+        (Config(politeness=Politeness(site_rate=float("nan"))), "politeness.site_rate"),
+        (Config(limits=Limits(max_pages=-1)), "max_pages"),
+        (Config(limits=Limits(max_depth=-1)), "max_depth"),
+        (Config(limits=Limits(max_hops=-1)), "max_hops"),
+        (Config(retry=Retry(attempts=0)), "retry.attempts"),
+        (Config(retry=Retry(sick_after=0)), "retry.sick_after"),
+        (Config(retry=msgspec.convert({"first": 0}, Retry)), "retry.first"),
+        (Config(retry=msgspec.convert({"first": 10, "longest": 5}, Retry)), "retry.longest"),
+        (Config(memory=Memory(resident_hosts=0)), "memory.resident_hosts"),
+        (Config(memory=Memory(window=0)), "memory.window"),
+        (Config(memory=Memory(seen_capacity=0)), "memory.seen_capacity"),
+    ],
+)
+def test_contradictions_are_refused_by_name(config: Config, key: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        check(config)
+    assert key in str(refused.value)
+
+
+def test_the_defaults_contradict_nothing() -> None:
+    assert check(Config()) == Config()
+
+
+def keys(kind: type[msgspec.Struct]) -> Iterator[str]:
+    for field in msgspec.structs.fields(kind):
+        yield field.name
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from keys(field.type)
+
+
+def test_no_key_turns_robots_txt_off() -> None:
+    assert [key for key in keys(Config) if "robot" in key or "ignore" in key or "obey" in key] == []
+
+
+def test_the_name_we_give_says_who_answers_for_us() -> None:
+    assert Config(contact="https://a.test/bot").user_agent("1.2") == "Harvestman/1.2 (+https://a.test/bot)"
+    assert Config().user_agent("1.2") == "Harvestman/1.2"

@@ -1,0 +1,154 @@
+"""Who may import whom, read from the source: the drawing in ARCHITECTURE.md, kept true."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1] / "src" / "harvestman"
+
+BELOW: dict[str, set[str]] = {
+    "model": set(),
+    "errors": set(),
+    "config": {"errors", "model"},
+    "ports": {"model"},
+    "clock": {"model"},
+    "policy": {"config", "errors", "model"},
+    "fetch": {"errors", "model"},
+    "pages": {"model", "policy"},
+    "store": {"errors", "model"},
+    "sim": {"errors"},
+    "frontier": {"config", "model", "policy", "ports"},
+    "embedded": {"errors", "layout", "model", "ports"},
+    "layout": {"errors", "policy"},
+    "seeds": {"errors", "policy"},
+    "messages": {"config", "model"},
+}
+"""What each of these parts may import besides itself. The stages (fetch, pages, store, frontier, sim) never import one
+another; what joins them (harvest, asking, dispatch, crawl) sits above and is not listed."""
+
+KNOW_THE_EMBEDDED = {"wiring", "views", "embedded"}
+"""`wiring` puts the parts together; `views` opens a State read-only for those who look."""
+
+CLOCKS = {"clock", "sim", "cli", "supervise"}
+"""Where the hour may be asked. `supervise` measures how long a run took (monotonic), nothing more."""
+
+CHANCE = {"wiring", "sim", "cli"}
+"""Where a source of chance may be made. Everyone else is handed one."""
+
+ASKS_THE_HOUR = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep", "now", "utcnow", "today"}
+NAMES_A_RECORD = {"store/warc.py": "uuid"}
+"""Chance that decides nothing: the identity of a WARC record."""
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """(module, name) of every import, wherever in the file it stands; relative ones made absolute."""
+    package = ("harvestman", *path.relative_to(ROOT).parts[:-1])
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*above, *([node.module] if node.module else [])))
+            yield from ((module, alias.name) for alias in node.names)
+
+
+def parts_imported(path: Path) -> set[str]:
+    """The parts of Harvestman a module imports, its own not counted."""
+    found = set()
+    for module, name in imports(path):
+        top, *rest = module.split(".")
+        if top == "harvestman":
+            found.add(rest[0] if rest else name)
+    return found - {part_of(path), "__version__", ""}
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert {part_of(path) for path in modules()} >= set(BELOW)
+    assert "policy" in parts_imported(ROOT / "frontier" / "frontier.py")
+    assert parts_imported(ROOT / "store" / "replay.py") == {"errors", "model"}
+
+
+def test_a_part_imports_only_what_lies_below_it() -> None:
+    wrong = {
+        f"{named(path)} imports {part}"
+        for path in modules()
+        if part_of(path) in BELOW
+        for part in parts_imported(path) - BELOW[part_of(path)]
+    }
+    assert wrong == set()
+
+
+def test_only_the_wiring_and_the_views_know_the_embedded_ports() -> None:
+    knowing = {part_of(path) for path in modules() if "embedded" in parts_imported(path)}
+    assert knowing <= KNOW_THE_EMBEDDED
+
+
+def test_the_simulated_web_is_known_to_the_command_line_alone() -> None:
+    assert {part_of(path) for path in modules() if "sim" in parts_imported(path)} <= {"cli"}
+
+
+def test_time_is_an_argument() -> None:
+    wrong = [f"{named(path)}: {use}" for path in modules() if part_of(path) not in CLOCKS for use in hours_asked(path)]
+    assert wrong == []
+
+
+def hours_asked(path: Path) -> list[str]:
+    """Where a module looks at a clock, by attribute or by a name it imported."""
+    used = [
+        f"line {node.lineno}: {node.value.id}.{node.attr}"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in ASKS_THE_HOUR
+        if node.value.id in ("time", "datetime", "date")
+    ]
+    return used + [name for module, name in imports(path) if module == "time" and name in ASKS_THE_HOUR]
+
+
+def test_chance_is_an_argument() -> None:
+    wrong = [f"{named(path)}: {use}" for path in modules() if part_of(path) not in CHANCE for use in dice_thrown(path)]
+    assert wrong == []
+
+
+def dice_thrown(path: Path) -> list[str]:
+    """Where a module makes a source of chance; naming the type of one it is handed is no sin."""
+    sources = {"random", "secrets", "uuid"} - {NAMES_A_RECORD.get(named(path), "")}
+    imported = {(module, name) for module, name in imports(path) if module in sources} - {("random", "Random")}
+    made = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and called(node) == "Random"]
+    return [f"{module}.{name}" for module, name in imported] + [f"line {node.lineno}: Random()" for node in made]
+
+
+def called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+IMPURE = {"os", "io", "time", "random", "socket", "asyncio", "logging", "pathlib", "threading", "subprocess"}
+
+
+def test_policy_is_pure() -> None:
+    wrong = []
+    for path in (path for path in modules() if part_of(path) == "policy"):
+        wrong += [f"{named(path)}: {module}" for module, _ in imports(path) if module.partition(".")[0] in IMPURE]
+        for node in ast.walk(tree(path)):
+            does = isinstance(node, ast.Call) and called(node) in ("open", "print")
+            if does or isinstance(node, ast.AsyncFunctionDef | ast.Await):
+                wrong.append(f"{named(path)}: line {getattr(node, 'lineno', 0)}")
+    assert wrong == []
