@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 from harvestman.config import Config, check
 from harvestman.harvest import AcceptUrl
+from harvestman.layout import Layout
 from harvestman.model import Page, Tally
-from harvestman.policy.contact import require_contact
+from harvestman.policy.consent import refuse_rudeness
 from harvestman.policy.urls import from_seed
 from harvestman.wiring import open_crawler, prepare
 
@@ -33,7 +35,7 @@ class Crawl:
 
     async def __aiter__(self) -> AsyncIterator[Page]:
         seeds = [from_seed(seed) for seed in self.config.seeds]
-        require_contact(self.config, seeds)
+        refuse_rudeness(self.config, [*seeds, *Layout(Path(self.config.data)).seeds()])
         layout = prepare(self.config, seeds)
         pages: deque[Page] = deque()
         crawler = await open_crawler(self.config, accept=self._accept, see=pages.append)

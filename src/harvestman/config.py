@@ -6,6 +6,7 @@ Unknown keys are refused with a suggestion. There is no key that ignores robots.
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from math import inf
 from pathlib import Path
@@ -111,6 +112,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.agent}/{version} (+{self.contact})" if self.contact else f"{self.agent}/{version}"
 
 
+_TOKEN = re.compile(r"[A-Za-z_-]+")
+"""A product token of RFC 9309."""
+
+
 def load(path: Path) -> Config:
     """Read a TOML file. Raises ConfigError naming the key, the file and the likely cure."""
     try:
@@ -143,6 +148,10 @@ def _refuse_unknown(raw: dict[str, object], kind: type[msgspec.Struct], path: Pa
 def check(config: Config) -> Config:
     """Refuse what contradicts itself, before anything starts."""
     wrong: list[tuple[bool, str]] = [
+        (
+            not _TOKEN.fullmatch(config.agent),
+            f"agent {config.agent!r}: a robots.txt can only name letters, '-' and '_'",
+        ),
         (config.workers < 1, "workers must be at least 1"),
         (config.partitions < config.workers, "partitions must be at least as many as workers"),
         (config.partitions > 65_535, "partitions must be at most 65535"),

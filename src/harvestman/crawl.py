@@ -17,7 +17,7 @@ from harvestman.dispatch import Dispatch
 from harvestman.fetch.decode import decode
 from harvestman.frontier.frontier import Frontier
 from harvestman.harvest import Handed, Harvest, Taken
-from harvestman.model import Answer, Instant, Lease, Page, Response, Tally
+from harvestman.model import Answer, Instant, Lease, Page, Response, Status, Tally
 from harvestman.policy import outcomes
 from harvestman.ports import Bus, Changes, Clock, State
 from harvestman.store.pages import PageLog
@@ -132,7 +132,7 @@ class Crawler:
         self.tally.robots += 1
         chance = self._harvest.chance()
         decision = outcomes.decide(lease.url, answer, 1, lease.hops, self._config.retry, self._config.limits, chance)
-        if decision.error:
+        if decision.error and decision.status is not Status.GONE:
             self.tally.error(f"robots_{decision.error}")
         target = decision.target or decision.rename
         if not isinstance(answer, Response):

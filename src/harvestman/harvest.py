@@ -68,6 +68,7 @@ class Taken:
             tally.bytes += len(self.answer.body)
         if self.decision.error:
             tally.error(self.decision.error)
+        tally.settled += self.decision.status is not Status.PENDING
         if self.decision.status not in (Status.FETCHED, Status.DUPLICATE):
             return 0
         tally.pages += 1

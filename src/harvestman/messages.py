@@ -59,7 +59,7 @@ class Report(msgspec.Struct, tag="report"):
     counts: dict[str, int]
     idle: bool
     unused: int
-    """Granted pages not yet fetched nor under way; -1 when there is no limit."""
+    """Granted pages not yet fetched, those under way included; -1 when there is no limit."""
     granted: int
     """Sum of the grants this process has seen."""
     next_at: float

@@ -289,12 +289,24 @@ class Tally(msgspec.Struct):
     """URLs that robots.txt forbids."""
     discovered: int = 0
     """New URLs taken into the frontier."""
+    settled: int = 0
+    """URLs that need no further request, those that robots.txt forbids not counted."""
     received: int = 0
     """Parcels of links from other workers."""
     errors: dict[str, int] = msgspec.field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
-        for name in ("pages", "duplicates", "bytes", "requests", "robots", "blocked", "discovered", "received"):
+        for name in (
+            "pages",
+            "duplicates",
+            "bytes",
+            "requests",
+            "robots",
+            "blocked",
+            "discovered",
+            "settled",
+            "received",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for word, count in other.errors.items():
             self.errors[word] = self.errors.get(word, 0) + count

@@ -30,6 +30,7 @@ from harvestman.harvest import AcceptUrl, Harvest
 from harvestman.layout import VERSION, CrawlFile, Layout, scope_of
 from harvestman.model import Bytes, Instant, Tally
 from harvestman.policy.guard import Guard
+from harvestman.policy.scope import Scope
 from harvestman.ports import Changes
 from harvestman.recover import replayed
 from harvestman.store.pages import PageLog
@@ -43,9 +44,9 @@ def prepare(config: Config, seeds: list[str]) -> Layout:
     if not layout.exists():
         if not seeds:
             raise UsageError(f"{layout.data} holds no crawl yet: name at least one URL, or --seeds FILE")
+        Scope.build(mode, seeds, patterns)
         layout.add_seeds(seeds)
         layout.write(CrawlFile(VERSION, config.partitions, config.workers, mode, patterns))
-        layout.scope()
         return layout
     facts = layout.read()
     layout.add_seeds(seeds)

@@ -53,12 +53,9 @@ class Worker:
 
     def _grant(self, pages: int) -> None:
         if pages < 0:
-            pages = -min(-pages, self._unused())
+            pages = -min(-pages, self._crawler.unused())
         self._granted += pages
         self._crawler.allowance += pages
-
-    def _unused(self) -> int:
-        return self._crawler.unused() if self._limited else -1
 
     def _report(self, number: int) -> Report:
         crawler = self._crawler
@@ -69,7 +66,7 @@ class Worker:
             crawler.tally,
             crawler.counts(),
             crawler.idle,
-            self._unused(),
+            int(crawler.allowance) if self._limited else -1,
             self._granted,
             0.0 if next_at >= NEVER else next_at,
             usage.ru_utime + usage.ru_stime,

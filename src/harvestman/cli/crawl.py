@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harvestman.cli.consent import SHORTEST_DELAY
 from harvestman.config import Config
+from harvestman.policy.consent import SHORTEST_DELAY
 from harvestman.sim.plan import PROFILES
 
 SIM_DATA = "sim-data"

@@ -19,10 +19,6 @@ from harvestman.supervise import Progress
 LINE_EVERY = 5.0
 RATE_OVER = 5.0
 """Seconds the current pace is measured over."""
-_FINAL_ERRORS = frozenset(
-    {"unwanted", "too_large", "bad_content", "guard", "redirect_limit", "bad_redirect", "redirect_loop"}
-)
-"""Errors after which a URL is done with; others are tried again."""
 
 
 class Display(Protocol):
@@ -60,15 +56,9 @@ class Pace:
         return (more - pages) / took, (larger - volume) / took
 
 
-def troubles(tally: Tally) -> dict[str, int]:
-    """Errors by kind. A 4xx for robots.txt is none: it means that there are no rules."""
-    return {word: count for word, count in tally.errors.items() if not word.startswith("robots_http_4")}
-
-
 def queued(tally: Tally) -> int:
-    """URLs found and not done with. A little too many: redirects are not counted in the tally."""
-    final = sum(n for word, n in tally.errors.items() if word in _FINAL_ERRORS or word.startswith("http_4"))
-    return max(0, tally.discovered - tally.pages - tally.blocked - final)
+    """URLs found and not done with."""
+    return max(0, tally.discovered - tally.settled - tally.blocked)
 
 
 def cpu_per_page(progress: Progress) -> str:
@@ -129,7 +119,7 @@ def line(progress: Progress, pages_a_second: float, now: Instant) -> str:
         f"{queued(tally):,} queued",
         f"hosts {counts.get('ready', 0):,} ready {counts.get('waiting', 0):,} waiting",
         f"{counts.get('leased', 0):,} in flight",
-        f"{words.plural(sum(troubles(tally).values()), 'error')}",
+        f"{words.plural(sum(tally.errors.values()), 'error')}",
         words.size(tally.bytes),
         f"{cpu_per_page(progress)} CPU/page",
     ]
@@ -181,7 +171,7 @@ def _rows(progress: Progress, rates: tuple[float, float]) -> list[tuple[str, str
     tally, counts = progress.tally, progress.counts
     mean = progress.run_pages / progress.elapsed if progress.elapsed else 0.0
     ready, waiting = counts.get("ready", 0), counts.get("waiting", 0)
-    errors = troubles(tally)
+    errors = tally.errors
     return [
         ("pages", f"{tally.pages:,}", f"{rates[0]:.1f}/s now, {mean:.1f}/s mean, {tally.duplicates:,} duplicates"),
         ("queue", f"{queued(tally):,}", f"of {tally.discovered:,} URLs; robots.txt forbids {tally.blocked:,}"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from harvestman.cli import consent, paper, settings, summary
+from harvestman.cli import paper, settings, summary
 from harvestman.cli.crawl import SIM_DATA, SIM_PATIENCE, SIM_SEED
 from harvestman.cli.lock import locked
 from harvestman.cli.progress import Display, display
@@ -21,6 +21,7 @@ from harvestman.cli.simulated import Running, simulated
 from harvestman.config import Config
 from harvestman.errors import UrlError, UsageError
 from harvestman.layout import Layout, scope_of
+from harvestman.policy import consent
 from harvestman.policy.scope import Scope
 from harvestman.policy.urls import from_seed
 from harvestman.seeds import Seeds, read_seeds

@@ -10,7 +10,6 @@ import msgspec
 
 from harvestman.cli import words
 from harvestman.cli.lock import is_locked
-from harvestman.cli.progress import troubles
 from harvestman.layout import CrawlFile, Layout
 from harvestman.model import Instant, Tally
 from harvestman.views import Census, SickHost, View, disk_use
@@ -78,7 +77,7 @@ def told(standing: Standing, now: Instant) -> str:
     lines += [f"  {census.by_status[name]:>12,}    {meaning}" for name, meaning in _MEANING.items()]
     if census.retrying:
         lines.append(f"  {census.retrying:>12,}  of the waiting ones failed before and will be tried again")
-    lines += ["", f"errors        {words.listed(troubles(tally), 6) or 'none'}"]
+    lines += ["", f"errors        {words.listed(tally.errors, 6) or 'none'}"]
     if census.dead:
         lines.append(f"dead letters  {words.listed(census.dead, 8)}")
     lines += [f"sick hosts    {_sick(standing.sick_hosts, now)}", f"on disk       {_disk(standing.disk)}"]

@@ -9,7 +9,7 @@ import time
 import msgspec
 
 from harvestman.cli import words
-from harvestman.cli.progress import queued, troubles
+from harvestman.cli.progress import queued
 from harvestman.layout import Layout
 from harvestman.model import Instant
 from harvestman.supervise import Ending
@@ -54,7 +54,7 @@ def summarise(ending: Ending, layout: Layout, patience: float) -> Summary:
     waiting = census.by_status["pending"] if census else queued(tally)
     return Summary(
         ending.reason, str(layout.data), tally.pages, progress.run_pages, tally.duplicates, tally.bytes,
-        tally.requests, tally.discovered, tally.blocked, waiting, troubles(tally),
+        tally.requests, tally.discovered, tally.blocked, waiting, tally.errors,
         census.by_status if census else None, sick, round(progress.elapsed, 3), round(progress.cpu, 3),
         progress.workers, progress.restarts, patience,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harvestman.cli.consent import refuse_rudeness, stays_home
+from harvestman.policy.consent import refuse_rudeness, stays_home
 from harvestman.config import Config, Politeness
 from harvestman.errors import UsageError
 from harvestman.model import Seconds
