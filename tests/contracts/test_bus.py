@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 import pytest
 from virtual import in_a_loop
@@ -18,9 +18,10 @@ PATIENCE = 10.0
 
 
 @pytest.fixture
-def sockets() -> Path:
+def sockets() -> Iterator[Path]:
     """A short path: a socket's name must fit into 108 bytes."""
-    return Path(mkdtemp(prefix="hm"))
+    with TemporaryDirectory(prefix="hm-bus-") as directory:
+        yield Path(directory)
 
 
 async def opened(directory: Path, workers: int, index: int) -> SocketBus:

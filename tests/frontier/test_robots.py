@@ -6,7 +6,7 @@ import pytest
 from virtual import HOUR, Drive, Reply, Web, in_a_loop, rules, web
 
 from harvestman.embedded.state import RocksState
-from harvestman.model import FailureKind, Instant, Status
+from harvestman.model import FailureKind, Instant, Origin, Status
 from harvestman.policy.urls import host_of, origin_of, path_of
 
 
@@ -197,6 +197,11 @@ async def test_a_robots_txt_whose_new_home_is_down_forbids_everything(state: Roc
         robots_by_origin({"https://a.test": moved("https://down.test/robots.txt"), "https://down.test": Reply(500)}),
     )
     await drive.add(["https://a.test/page"])
-    await drive.run(patience=60.0, until=Instant(drive.now + HOUR))
+    await drive.run(patience=2 * HOUR, until=Instant(drive.now + 3 * HOUR))
     assert not drive.pages()
     assert (await drive.statuses()) == {Status.PENDING: 1}
+    assert sum(line.host == "down.test" for line in drive.journal) == 5, "then it is sick, and left alone"
+    (record,) = [await state.robots(drive.router.place(host_of("https://a.test/"))[2], Origin("https://a.test"))]
+    assert record is not None
+    assert "down.test is on the sick list" in record.reason
+    assert "down.test" not in drive.frontier._hosts, "it does not take up a place meanwhile"

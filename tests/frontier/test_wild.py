@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -27,9 +26,8 @@ def dice(*words: object) -> int:
 class WildWeb:
     """Hosts h0 .. h39, on both schemes, some of one site, some of one address."""
 
-    def __init__(self, seed: int, began: Instant) -> None:
+    def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._began = began
         self._asked: dict[str, int] = {}
 
     def kind(self, number: int) -> str:
@@ -118,12 +116,12 @@ def judge(drive: Drive, web: WildWeb) -> None:
     assert drive.busiest_second("big.test") <= 12
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(200, 204))
 @in_a_loop
-async def test_a_wild_web(seed: int, state: RocksState, tmp_path: Path) -> None:
+async def test_a_wild_web(seed: int, state: RocksState) -> None:
     chance = Random(seed)
     memory = Memory(resident_hosts=chance.choice([5, 15, 1_000]), window=chance.choice([20, 1_000]), seen_capacity=500)
-    web = WildWeb(seed, Instant(0.0))
+    web = WildWeb(seed)
     drive = Drive(state, web, settings=config(memory=memory), addresses=web.address, seed=seed)
     await drive.add([f"https://{web.name(n)}/p0" for n in range(0, HOSTS, 5)])
     for _ in range(chance.choice([0, 6])):

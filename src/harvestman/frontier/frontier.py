@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 
 from harvestman.config import Config
@@ -23,6 +24,8 @@ from harvestman.frontier.seen import Seen
 from harvestman.model import (
     BUCKETS,
     Answer,
+    Failure,
+    FailureKind,
     HostKey,
     HostRecord,
     Instant,
@@ -31,6 +34,7 @@ from harvestman.model import (
     Partition,
     Response,
     RobotsRecord,
+    Seconds,
     SiteKey,
     Status,
     UrlId,
@@ -48,6 +52,8 @@ NEVER = Instant(1e12)
 """Later than any date of a crawl, and still a number that State can sort."""
 TURN = 64
 """Requests after which a host gives its place in RAM to one that waits on disk."""
+LONG = Seconds(30.0)
+"""A host that waits longer than this for its robots.txt gives its place in RAM to one that waits on disk."""
 BLOCKED_AT_ONCE = 256
 """URLs refused by robots.txt in one go before other hosts have their turn."""
 
@@ -295,7 +301,7 @@ class Frontier:
             if standing is Standing.ASK or entry is None:
                 return f"{origin}/robots.txt", UrlId(b""), None, origin, True, 0
             if standing is Standing.FORBID:
-                self._park(host, entry.record)
+                self._park(host, entry.record, now)
                 return None
             if not self._obeys_crawl_delay(host, entry, now):
                 return None
@@ -332,11 +338,17 @@ class Frontier:
         self.changes.unqueued.append((host.partition, host.name, head.bucket, head.seq))
         self.blocked += 1
 
-    def _park(self, host: Host, robots: RobotsRecord) -> None:
+    def _park(self, host: Host, robots: RobotsRecord, now: Instant) -> None:
         """Its robots.txt cannot be had, which forbids everything: wait and ask again (RFC 9309)."""
         origin = robots.origin
         if not host.tails and all(urls.origin_of(entry.record.url) == origin for entry in host.window):
-            self._push(host, Instant(max(robots.expires, host.clock.next_allowed)))
+            until = Instant(max(robots.expires, host.clock.next_allowed))
+            if self._overflow and until > now + LONG:
+                # Others wait for a place: this one rests on disk, like a sick one.
+                host.clock = replace(host.clock, next_allowed=until, sick_until=until)
+                self._back(host)
+            else:
+                self._push(host, until)
             return
         # Another origin of the host may answer, here or further on: only these URLs wait. From the head alone, since
         # the cursor may not pass an entry that is still to be asked for.
@@ -402,6 +414,7 @@ class Frontier:
         if asked.errands and asked.errands[0].origin == lease.origin:
             asked.errands.pop(0)
         host.away = False
+        await self._give_up_errands(asked, answer.finished)
         self._back(asked)
         if host is not asked and host.place is Place.IDLE:
             self._back(host)
@@ -415,10 +428,26 @@ class Frontier:
         host = await self._host(target)
         host.errands.append(Errand(target, lease.origin, lease.hops + 1))
         owner.away = host is not owner
+        await self._give_up_errands(host, answer.finished)
         self._back(asked)
-        if owner is not asked and owner.place is Place.IDLE:
-            self._back(owner)
-        self._enqueue(host)
+        for other in {owner, host} - {asked}:
+            if other.place is Place.IDLE:
+                self._back(other)
+
+    async def _give_up_errands(self, host: Host, now: Instant) -> None:
+        """A sick host is not asked for hours: those who wait for a robots.txt on it take it for unreachable."""
+        if host.clock.sick_until <= now:
+            return
+        for errand in host.errands:
+            owner = self._hosts[urls.host_of(errand.origin)]
+            sick = Failure(errand.url, FailureKind.CONNECT, f"{host.name} is on the sick list", "", now, now)
+            previous = await self._book.record(owner.partition, errand.origin)
+            record = ladder.settle(errand.origin, previous, sick, b"", now)
+            self._book.learn(record)
+            self.changes.robots[errand.origin] = (owner.partition, record)
+            owner.away = False
+            self._enqueue(owner)
+        host.errands.clear()
 
     async def _host(self, url: str) -> Host:
         name, _, partition = self._router.place(urls.host_of(url))
