@@ -20,8 +20,9 @@ import msgspec
 
 from harvestman.config import Config, Memory
 from harvestman.frontier.book import RobotsBook
-from harvestman.frontier.frontier import NEVER, Frontier
+from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Router
+from harvestman.frontier.schedule import NEVER
 from harvestman.frontier.seen import Seen
 from harvestman.model import (
     Answer,

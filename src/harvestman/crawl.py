@@ -30,6 +30,8 @@ PULSE = 0.01
 RIPEN_EVERY = 0.5
 SYNC_EVERY = 5.0
 STILL_EVERY = 0.1
+SNAPSHOT_AFTER = 500_000
+"""New URLs after which the seen-filter is written again, so that a restart has little to replay."""
 
 _encode = msgspec.msgpack.Encoder().encode
 SeePage = Callable[[Page], None]
@@ -41,7 +43,7 @@ class Crawler:
     def __init__(
         self, *, config: Config, clock: Clock, state: State, bus: Bus, frontier: Frontier, asking: Asking,
         harvest: Harvest, dispatch: Dispatch, warc: WarcWriter, log: PageLog, tally: Tally,
-        snapshot: Callable[[], Awaitable[None]], see: SeePage | None = None,
+        snapshot: Callable[[int], Awaitable[None]], see: SeePage | None = None,
     ) -> None:  # fmt: skip
         self._config = config
         self._clock = clock
@@ -186,6 +188,7 @@ class Crawler:
         self.tally.blocked = self._frontier.blocked
         self.tally.requests += self._asking.requests
         self._asking.requests = 0
+        changes.marks["seq"] = b"%d" % self._frontier.seq
         changes.marks["warc"] = _encode(self._warc.position)
         changes.marks["pages"] = _encode(self._log.position)
         changes.marks["tally"] = _encode(self.tally)
@@ -193,7 +196,9 @@ class Crawler:
     async def _sync(self) -> None:
         """From the kernel to the disk, now and then: raw records first."""
         await asyncio.to_thread(self._warc.sync)
+        await asyncio.to_thread(self._log.sync)
         await self._state.sync()
+        await self._snapshot(SNAPSHOT_AFTER)
         self._syncing = None
 
     # -- the end -----------------------------------------------------------------------------------------------
@@ -228,5 +233,5 @@ class Crawler:
         self._warc.close()
         self._log.close()
         await self._state.sync()
-        await self._snapshot()
+        await self._snapshot(0)
         await self._state.close()

@@ -56,6 +56,8 @@ class Taken:
     body: bytes = b""
     """Decoded."""
     digest: bytes = b""
+    payload: str = ""
+    """The digest of the body as transferred."""
     ref: RecordRef | None = None
     """Set beforehand when the raw record is already stored (a replay after a crash)."""
     original: Content | None = None
@@ -156,20 +158,22 @@ class Harvest:
         if isinstance(answer, Failure) or taken.ref is not None:
             return
         original = taken.original
-        digest = taken.digest.hex() or payload_digest(answer.body).removeprefix("sha256:")
-        if original is not None and original.payload_digest == payload_digest(answer.body):
+        taken.payload = payload_digest(answer.body)
+        digest = taken.digest.hex() or taken.payload.removeprefix("sha256:")
+        if original is not None and original.payload_digest == taken.payload:
             taken.ref = self._warc.write_revisit(
                 answer, refers_to_uri=original.url, refers_to_date=original.at, payload_digest=digest
             )
         else:
-            taken.ref = self._warc.write(answer, digest=digest)
+            taken.ref = self._warc.write(answer, digest=digest, payload_digest=taken.payload)
 
     def _read(self, taken: Taken) -> None:
         answer = taken.answer
         assert isinstance(answer, Response)
         assert taken.ref is not None
         if taken.original is None:
-            content = Content(taken.record.url, answer.finished, payload_digest(answer.body), taken.ref)
+            payload = taken.payload or payload_digest(answer.body)
+            content = Content(taken.record.url, answer.finished, payload, taken.ref)
             self.contents.setdefault(taken.digest, content)
         headers = answer.headers
         kind = headers.get("content-type", "")

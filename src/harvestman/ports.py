@@ -127,10 +127,17 @@ class State(Protocol):
     async def sync(self) -> None: ...
 
     async def fresh(self) -> list[UrlId]:
-        """The URLs that were new since the last `forget_fresh`: what a snapshot of the seen-filter lacks."""
+        """The URLs that were new in commits not forgotten: what a snapshot of the seen-filter lacks."""
         ...
 
-    async def forget_fresh(self) -> None: ...
+    def last_fresh(self) -> int:
+        """The number of the last commit with new URLs."""
+        ...
+
+    async def forget_fresh(self, until: int) -> None:
+        """A snapshot holds what came up to and with this commit."""
+        ...
+
     def ids(self) -> AsyncIterator[list[UrlId]]:
         """Every known URL, in batches: what a lost seen-filter is rebuilt from."""
         ...

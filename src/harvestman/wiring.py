@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -90,6 +91,7 @@ async def open_crawler(
     book = RobotsBook(state, config.agent)
     frontier = Frontier(state, seen, book, router, config, rng, now() if resumed else Instant(0.0))
     frontier.blocked = tally.blocked
+    frontier.seq = int(await state.mark("seq") or 0)
     guard = Guard(config.allow)
     limits = config.limits
     fetcher = Fetcher(
@@ -117,7 +119,7 @@ async def open_crawler(
         config=config, clock=clock, state=state, bus=bus, frontier=frontier,
         asking=Asking(frontier, resolver, guard, fetcher, clock), harvest=harvest,
         dispatch=Dispatch(frontier, router, roster, bus, state), warc=warc, log=log, tally=tally,
-        snapshot=lambda: seen.snapshot(objects, layout.seen(index)), see=see,
+        snapshot=partial(seen.snapshot, objects, layout.seen(index)), see=see,
     )  # fmt: skip
     await crawler.recovered(await replayed(stored, state, harvest, frontier, router))
     return crawler

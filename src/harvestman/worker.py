@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harvestman import messages
 from harvestman.crawl import Crawler
-from harvestman.frontier.frontier import NEVER
+from harvestman.frontier.schedule import NEVER
 from harvestman.messages import Accepted, Drain, Grant, Halt, Poll, Report, Seeds, Start
 from harvestman.wiring import open_crawler
 

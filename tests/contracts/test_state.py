@@ -332,7 +332,7 @@ async def test_the_outbox_is_in_order_within_a_partition(state: State) -> None:
 async def test_fresh_is_what_came_after_it_was_forgotten_and_ids_is_all(kind: str, tmp_path: Path) -> None:
     state = opened(kind, tmp_path)
     await state.commit(queue_of(range(5)))
-    await state.forget_fresh()
+    await state.forget_fresh(state.last_fresh())
     assert await state.fresh() == []
     await state.commit(queue_of(range(5, 8)))
     await state.commit(Changes(records={url_id(0): record(0)}))
@@ -341,7 +341,7 @@ async def test_fresh_is_what_came_after_it_was_forgotten_and_ids_is_all(kind: st
     await state.commit(queue_of(range(8, 9)))
     assert sorted(await state.fresh()) == [url_id(n) for n in range(5, 9)]
     assert sorted([url async for batch in state.ids() for url in batch]) == [url_id(n) for n in range(9)]
-    await state.forget_fresh()
+    await state.forget_fresh(state.last_fresh())
     assert await state.fresh() == []
     await state.close()
 

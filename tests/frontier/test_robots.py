@@ -6,7 +6,7 @@ import pytest
 from virtual import HOUR, Drive, Reply, Web, in_a_loop, rules, web
 
 from harvestman.embedded.state import RocksState
-from harvestman.model import FailureKind, Instant, Origin, Status
+from harvestman.model import FailureKind, HostKey, Instant, Origin, Status
 from harvestman.policy.urls import host_of, origin_of, path_of
 
 
@@ -137,9 +137,9 @@ async def test_a_host_that_helps_out_is_still_asked_for_its_own_pages(state: Roc
     """Its queue lay on disk when another host's robots.txt led to it."""
     drive = Drive(state, robots_by_origin({"https://a.test": moved("https://helper.test/robots.txt")}))
     await drive.add(["https://helper.test/page"])
-    drive.frontier._hosts.clear()
-    drive.frontier._heap.clear()
-    drive.frontier._overflow = False
+    drive.frontier._residents._hosts.clear()
+    drive.frontier._schedule._heap.clear()
+    drive.frontier._residents.overflow = False
     await drive.add(["https://a.test/page"])
     await drive.run()
     assert {line.url for line in drive.pages()} == {"https://a.test/page", "https://helper.test/page"}
@@ -204,4 +204,4 @@ async def test_a_robots_txt_whose_new_home_is_down_forbids_everything(state: Roc
     (record,) = [await state.robots(drive.router.place(host_of("https://a.test/"))[2], Origin("https://a.test"))]
     assert record is not None
     assert "down.test is on the sick list" in record.reason
-    assert "down.test" not in drive.frontier._hosts, "it does not take up a place meanwhile"
+    assert HostKey("down.test") not in drive.frontier._residents, "it does not take up a place meanwhile"

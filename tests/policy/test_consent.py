@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harvestman.policy.consent import refuse_rudeness, stays_home
 from harvestman.config import Config, Politeness
 from harvestman.errors import UsageError
 from harvestman.model import Seconds
+from harvestman.policy.consent import refuse_rudeness, stays_home
 
 PUBLIC = ["https://example.org/"]
 LOCAL = ["http://127.0.0.1:8000/"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -13,6 +14,9 @@ class DirectoryObjects:
         self._directory = directory
 
     async def put(self, name: str, body: bytes) -> None:
+        await asyncio.to_thread(self._put, name, body)
+
+    def _put(self, name: str, body: bytes) -> None:
         path = self._directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")

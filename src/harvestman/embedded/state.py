@@ -222,9 +222,12 @@ class RocksState:
         rows = self._scan("fresh", b"", b"\xff" * 9, None)
         return [UrlId(value[i : i + 18]) for _, value in rows for i in range(0, len(value), 18)]
 
-    async def forget_fresh(self) -> None:
+    def last_fresh(self) -> int:
+        return self._commits
+
+    async def forget_fresh(self, until: int) -> None:
         batch = WriteBatch(raw_mode=True)
-        batch.delete_range(_u64(0), _u64(self._commits + 1), self._handle["fresh"])
+        batch.delete_range(_u64(0), _u64(until + 1), self._handle["fresh"])
         self._db.write(batch)
 
     async def ids(self) -> AsyncIterator[list[UrlId]]:

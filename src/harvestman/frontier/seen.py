@@ -103,14 +103,17 @@ class Seen:
             count += len(batch)
         return "rebuilt" if count else "empty"
 
-    async def snapshot(self, objects: Objects, name: str) -> None:
-        """Write the filters; what is committed from now on is replayed on the next start."""
+    async def snapshot(self, objects: Objects, name: str, after: int = 0) -> None:
+        """Write the filters if `after` URLs are new; what is committed from now on is replayed on a restart."""
+        if self.since_snapshot < after:
+            return
+        until = self._state.last_fresh()
+        self.since_snapshot = 0
         parts = [part.to_bytes() for part in self._filters]
         body = struct.pack(">QI", max(0, self._room), len(parts))
         body += b"".join(struct.pack(">Q", len(part)) + part for part in parts)
         await objects.put(name, _HEAD.pack(_MAGIC, crc32(body), len(body)) + body)
-        await self._state.forget_fresh()
-        self.since_snapshot = 0
+        await self._state.forget_fresh(until)
 
     def _load(self, stored: bytes) -> bool:
         if len(stored) < _HEAD.size:

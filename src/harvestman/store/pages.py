@@ -53,14 +53,19 @@ class PageLog:
             written += os.write(self._file, frame[written:])
         self._length += len(frame)
 
+    def sync(self) -> None:
+        """Make everything written so far survive a power cut. Slow: call it in a thread."""
+        os.fdatasync(self._file)
+
     def close(self) -> None:
+        self.sync()
         os.close(self._file)
 
     def _path(self) -> Path:
         return self._directory / f"{self._name}-{self._serial:05d}{SUFFIX}"
 
     def _rotate(self) -> None:
-        os.close(self._file)
+        self.close()
         self._serial, self._length = self._serial + 1, 0
         self._file = os.open(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 

@@ -57,14 +57,15 @@ class WarcWriter:
         """The current file and how much of it is written: what lies beyond, after a crash, is for `replay`."""
         return self._name, self._length
 
-    def write(self, response: Response, *, digest: str) -> RecordRef:
+    def write(self, response: Response, *, digest: str, payload_digest: str = "") -> RecordRef:
         """Store a response and the request that led to it; return where the response lies.
 
-        `digest` is the SHA-256 (hex) of the decoded body; it is written down beside that of the body as transferred.
+        `digest` is the SHA-256 (hex) of the decoded body; it is written down beside that of the body as transferred,
+        `payload_digest`, which is made here unless the caller has it.
         """
         body = response.body
         block = records.stored_head(response, len(body)) + body
-        payload_digest = records.sha256(body)
+        payload_digest = payload_digest or records.sha256(body)
         identity = self._next_id()
         fields = self._common("response", identity, response)
         fields += (("WARC-Payload-Digest", payload_digest), ("WARC-Block-Digest", records.sha256(block)))

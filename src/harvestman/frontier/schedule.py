@@ -1,0 +1,61 @@
+"""Who is next: a heap of hosts by their next allowed moment, and ready hosts in priority buckets, sampled by weight."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from random import Random
+
+from harvestman.frontier.hosts import Host, Place
+from harvestman.model import BUCKETS, Instant
+from harvestman.policy.priority import BUCKET_WEIGHTS
+
+NEVER = Instant(1e12)
+"""Later than any date of a crawl, and still a number that State can sort."""
+
+
+class Schedule:
+    """Hosts with work, each in the heap or in one bucket."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._heap: list[tuple[float, int, Host]] = []
+        self._pushes = 0
+        self._ready: list[deque[Host]] = [deque() for _ in range(BUCKETS)]
+
+    def push(self, host: Host, when: Instant) -> None:
+        host.place = Place.WAITING
+        self._pushes += 1
+        heapq.heappush(self._heap, (when, self._pushes, host))
+
+    def wake(self, now: Instant) -> None:
+        """Those whose moment has come are ready."""
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            host = heapq.heappop(heap)[2]
+            host.place = Place.READY
+            self._ready[host.bucket].append(host)
+
+    def pick(self) -> Host | None:
+        """A ready host: the most urgent most often, the least urgent too."""
+        filled = [bucket for bucket in range(BUCKETS) if self._ready[bucket]]
+        if not filled:
+            return None
+        bucket = filled[0]
+        if len(filled) > 1:
+            bucket = self._rng.choices(filled, [BUCKET_WEIGHTS[b] for b in filled])[0]
+        return self._ready[bucket].popleft()
+
+    def wake_at(self) -> Instant:
+        """When the next host may be asked; `NEVER` when none waits."""
+        if any(self._ready):
+            return Instant(0.0)
+        return Instant(self._heap[0][0]) if self._heap else NEVER
+
+    @property
+    def ready(self) -> int:
+        return sum(len(bucket) for bucket in self._ready)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._heap)
