@@ -47,7 +47,7 @@ class Peer:
     def send(self, parcels: Sequence[Parcel]) -> None:
         fresh = [p for p in parcels if (p.partition, p.seq) not in self.under_way]
         self.under_way.update({(p.partition, p.seq): p for p in fresh})
-        if self._writer is not None and fresh:
+        if fresh and self._writer is not None and not self._writer.is_closing():
             self._writer.write(_frame(_encode(fresh)))
 
     async def _live(self) -> None:
