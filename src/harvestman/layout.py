@@ -10,7 +10,7 @@ pages/          parsed pages, *.pages
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -94,7 +94,12 @@ class Layout:
     def scope(self) -> Scope:
         """The scope of the crawl: its mode is fixed, its seeds grow."""
         facts = self.read()
-        return Scope.build(facts.scope, self.seeds(), facts.patterns)
+        return Scope.build(facts.scope, self._stream_seeds(), facts.patterns)
+
+    def _stream_seeds(self) -> Iterator[str]:
+        with self._seeds.open(encoding="utf-8") as lines:
+            for line in lines:
+                yield line.rstrip("\n")
 
 
 def scope_of(text: str) -> tuple[str, list[str]]:

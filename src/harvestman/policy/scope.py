@@ -59,13 +59,15 @@ class Scope:
             return cls(mode)
         if mode == "patterns":
             return cls(mode, patterns=_read(patterns))
-        urls = [_seed(seed) for seed in seeds]
+        # One pass, nothing kept but names: a crawl may have millions of seeds.
+        urls = (_seed(seed) for seed in seeds)
         if mode == "site":
             return cls(mode, names=frozenset(site_of(host_of(url)) for url in urls))
         if mode == "host":
             return cls(mode, names=frozenset(host_of(url) for url in urls))
         if mode == "path":
-            return cls(mode, frozenset(host_of(url) for url in urls), tuple(sorted({_directory(url) for url in urls})))
+            directories = tuple(sorted({_directory(url) for url in urls}))
+            return cls(mode, frozenset(host_of(directory) for directory in directories), directories)
         raise UsageError(f"no such scope: {mode!r}; choose one of {', '.join(MODES)}")
 
     def admits(self, url: str, host: HostKey, site: SiteKey) -> bool:
