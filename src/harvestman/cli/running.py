@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from harvestman.cli import paper, settings, summary
+from harvestman.cli import paper, settings, summary, words
 from harvestman.cli.crawl import SIM_DATA, SIM_PATIENCE, SIM_SEED
 from harvestman.cli.lock import locked
 from harvestman.cli.progress import Display, display
@@ -199,7 +199,7 @@ def _audited(config: Config, ending: Ending, web: Running | None) -> Report | No
 
 
 def _print_all(found: summary.Summary, config: Config, report: Report | None, web: Running | None) -> None:
-    paper.show(summary.told(found, "" if web else f"harvestman crawl --data {shlex.quote(config.data)}"))
+    paper.show(summary.told(found, "" if web else f"{words.program()} crawl --data {shlex.quote(config.data)}"))
     if web is not None and report is not None:
         verdict = "\n".join(f"  {line}".rstrip() for line in report.render().splitlines())
         paper.show(f"\nAudit, from the servers' side ({web.log}):\n\n{verdict}")

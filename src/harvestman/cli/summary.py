@@ -120,10 +120,11 @@ def _why_queued(summary: Summary) -> str:
 
 def _next_steps(summary: Summary, resume: str) -> list[str]:
     data = shlex.quote(summary.data)
+    program = words.program()
     steps = [
-        (f"harvestman status {data}", "how it stands, by status and host"),
-        (f"harvestman export {data} --format jsonl", "the pages, one JSON object a line"),
-        (f"harvestman why URL --data {data}", "what became of one URL, and why"),
+        (f"{program} status {data}", "how it stands, by status and host"),
+        (f"{program} export {data} --format jsonl", "the pages, one JSON object a line"),
+        (f"{program} why URL --data {data}", "what became of one URL, and why"),
     ]
     if summary.waiting and resume:
         steps.append((resume, "go on where it stopped"))

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
+from pathlib import Path
 
 from harvestman.model import Instant
 
 _SIZES = ("kB", "MB", "GB", "TB", "PB")
+
+
+def program() -> str:
+    """What to type for this program: its name if the shell would find it, else the way it was called."""
+    called = Path(sys.argv[0])
+    if called.name != "harvestman" or not called.exists():
+        return "harvestman"
+    return "harvestman" if shutil.which("harvestman") else os.path.relpath(called)
 
 
 def plural(number: int, noun: str) -> str:
