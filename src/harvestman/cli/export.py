@@ -1,4 +1,4 @@
-"""`harvestman export`: the pages of a crawl as Parquet or JSON lines."""
+"""`harvestman export`: the pages of a crawl as Parquet or JSON lines, and the index of its WARC files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ EPILOG = """\
 examples:
   harvestman export crawl-data --format jsonl | jq -r .title
   harvestman export crawl-data --format parquet --output pages.parquet --links
+  harvestman export crawl-data --format cdxj
   duckdb -c "select site, count(*) from 'pages.parquet' group by 1 order by 2 desc"
 
 The columns are described in docs/export.md. Pages that ask not to be indexed are left out unless asked for."""
@@ -28,7 +29,11 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
         help="where the crawl lives (default: %(default)s)",
     )  # fmt: skip
-    verb.add_argument("--format", choices=("parquet", "jsonl"), default="jsonl", help="(default: %(default)s)")
+    verb.add_argument(
+        "--format", choices=("parquet", "jsonl", "cdxj"), default="jsonl",
+        help="pages as Parquet or JSON lines, or DIR/warc/index.cdxj, the index of the raw records, made anew "
+        "(a crawl that ends by itself makes it too) (default: %(default)s)",
+    )  # fmt: skip
     verb.add_argument(
         "--output", metavar="PATH",
         help="where to write; '-' is stdout, for jsonl "

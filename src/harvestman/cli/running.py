@@ -28,6 +28,7 @@ from harvestman.seeds import Seeds, read_seeds
 from harvestman.sim.audit import audit
 from harvestman.sim.plan import Plan
 from harvestman.sim.report import Report
+from harvestman.store.cdxj import build_index
 from harvestman.supervise import Ending, Supervisor
 from harvestman.wiring import prepare, resolver_address
 
@@ -65,6 +66,8 @@ def _run(options: argparse.Namespace, seeds: list[str], web: Running | None) -> 
             ending = _crawl(config, layout, screen)
         finally:
             screen.close()
+        if ending.reason != "interrupted":
+            build_index(layout.warc)
         return _conclude(options, config, layout, ending, web)
 
 

@@ -12,6 +12,7 @@ from harvestman.cli import words
 from harvestman.errors import UsageError
 from harvestman.export import Exported, Row, counted_aloud, duplicate_rows, rows, write_jsonl, write_parquet
 from harvestman.layout import Layout
+from harvestman.store.cdxj import build_index
 from harvestman.store.pages import read_pages
 from harvestman.views import View
 
@@ -19,6 +20,9 @@ from harvestman.views import View
 def run(options: argparse.Namespace) -> int:
     layout = Layout(options.data)
     layout.read()
+    if options.format == "cdxj":
+        print(f"The index is {build_index(layout.warc)}.", file=sys.stderr)
+        return 0
     counted = Exported()
     where = _write(options, layout, counted)
     print(f"{words.plural(counted.rows, 'row')} to {where}.{_left_out(counted)}", file=sys.stderr)

@@ -28,6 +28,7 @@ _ESCAPED = {code: f"%{code:02x}" for code in (*range(0x21), *range(0x7F, 0x100),
 
 def build_index(directory: Path) -> Path:
     """Index every WARC file in `directory` (one .cdxj each, kept while up to date), then merge into index.cdxj."""
+    directory.mkdir(parents=True, exist_ok=True)
     parts = [_part(warc) for warc in sorted(directory.glob("*.warc.gz"))]
     target = directory / INDEX
     with ExitStack() as stack:
