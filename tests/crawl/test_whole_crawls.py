@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import msgspec
 import pytest
 from simweb import sim_web
+from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]  # the package ships no types
 
 from harvestman.config import Config
 from harvestman.layout import Layout
@@ -89,6 +91,10 @@ def test_what_is_stored_can_be_read_by_others(tmp_path: Path) -> None:
         crawl(web.config(tmp_path / "data", workers=2, delay=0.2, patience=2.0))
     files = sorted(Layout(tmp_path / "data").warc.glob("*.warc.gz"))
     assert files
+    kinds = Counter(record.rec_type for file in files for record in ArchiveIterator(file.open("rb")))
+    assert kinds["response"] > 100
+    assert kinds["request"] == kinds["response"] + kinds["revisit"]
+    assert kinds["revisit"] > 0, "an exact duplicate is stored as a revisit"
     for file in files:
         for tool in (["warcio", "check", "-v"], ["fastwarc", "check", "-q"], ["gzip", "-t"]):
             command = [

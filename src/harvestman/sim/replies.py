@@ -174,17 +174,19 @@ class Replies:
             case Kind.BOMB:
                 self._bomb = self._bomb or bomb(BOMB_MEGABYTES)
                 return self._plain(200, self._bomb, {"Content-Type": _HTML, "Content-Encoding": "gzip"})
+            case Kind.DUPLICATE:
+                return self._copy(host, odd, ask)
         return self._body(ask, self._odd_body(host, odd), _HTML, _tags(odd))
 
+    def _copy(self, host: Host, odd: Odd, ask: Ask) -> Reply:
+        """An ordinary page under another URL: the same bytes, on the wire too."""
+        body = b"".join(self._press.page(host, odd.like % self.web.plan.pages, zipped=ask.gzip))
+        return self._plain(200, body, {"Content-Type": _HTML, **({"Content-Encoding": "gzip"} if ask.gzip else {})})
+
     def _odd_body(self, host: Host, odd: Odd) -> bytes:
-        like = odd.like % self.web.plan.pages
-        match odd.kind:
-            case Kind.DUPLICATE:
-                return b"".join(self._press.page(host, like))
-            case Kind.NEAR:
-                return b"".join(self._press.page(host, like, edition=b"another"))
-            case _:
-                return self._press.odd_page(host, odd)
+        if odd.kind is Kind.NEAR:
+            return b"".join(self._press.page(host, odd.like % self.web.plan.pages, edition=b"another"))
+        return self._press.odd_page(host, odd)
 
     def _oversized(self, announced: bool) -> Reply:
         count = OVERSIZED // len(_CHUNK)
