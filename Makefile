@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CONTACT ?= $(shell git config user.email 2>/dev/null)
+ifndef CONTACT
+CONTACT := $(shell git config user.email 2>/dev/null)
+GUESSED := $(CONTACT)
+endif
 ARGS ?=
 
 .PHONY: setup crawl test quick check format bench docs lock clean
@@ -28,6 +31,7 @@ $(VENV)/.ready-bench: $(VENV)/.ready-dev requirements-bench.lock
 # `make crawl` crawls the built-in simulated web; `make crawl URL=https://example.org CONTACT=you@example.org` a real one.
 crawl: $(VENV)/.ready
 ifdef URL
+	$(if $(GUESSED),@echo "contact: $(GUESSED) (from git config; CONTACT=... changes it)")
 	@$(BIN)/harvestman crawl $(URL) $(if $(CONTACT),--contact $(CONTACT)) $(ARGS)
 else
 	@$(BIN)/harvestman crawl --sim $(ARGS)

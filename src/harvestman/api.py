@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import msgspec
+
 from harvestman.config import Config, check
 from harvestman.harvest import AcceptUrl
 from harvestman.layout import Layout
@@ -28,7 +30,7 @@ class Crawl:
     def __init__(
         self, config: Config, *, accept: AcceptUrl | None = None, see: Callable[[Page], None] | None = None
     ) -> None:
-        self.config = check(config)
+        self.config = check(msgspec.structs.replace(config, workers=1))
         self._accept = accept
         self._see = see
         self.tally = Tally()

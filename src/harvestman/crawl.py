@@ -17,7 +17,7 @@ from harvestman.dispatch import Dispatch
 from harvestman.fetch.decode import decode
 from harvestman.frontier.frontier import Frontier
 from harvestman.harvest import Handed, Harvest, Taken
-from harvestman.model import Answer, Instant, Lease, Page, Response, Status, Tally
+from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Page, Response, Status, Tally
 from harvestman.policy import outcomes
 from harvestman.ports import Bus, Changes, Clock, State
 from harvestman.store.pages import PageLog
@@ -96,7 +96,6 @@ class Crawler:
         """A group of answers, and what came over the bus: one commit."""
         now = self._clock.now()
         answers = self._asking.take(GROUP)
-        self.idle = self.idle and not answers
         for lease, answer in answers:
             if lease.robots:
                 await self._take_robots(lease, answer)
@@ -107,6 +106,7 @@ class Crawler:
             await self._frontier.ripen(now)
         parcels = self._bus.receive(GROUP)
         self.tally.received += len(parcels)
+        self.idle = self.idle and not (answers or parcels or self._asking.under_way)
         self.tally.discovered += await self._dispatch.take_in(parcels, now)
         await self._commit(now)
         if parcels:
@@ -145,7 +145,13 @@ class Crawler:
             await self._frontier.follow_robots(lease, answer, target, chance)
             return
         body = decode(answer.body, answer.headers.get("content-encoding", ""))
-        await self._frontier.settle_robots(lease, answer, body if isinstance(body, bytes) else b"", chance)
+        if isinstance(body, bytes):
+            await self._frontier.settle_robots(lease, answer, body, chance)
+        else:
+            # Rules we cannot read may forbid anything.
+            unread = FailureKind.PROTOCOL, f"robots.txt cannot be decoded: {body.reason}"
+            failure = Failure(answer.url, *unread, answer.address, answer.started, answer.finished)
+            await self._frontier.settle_robots(lease, failure, b"", chance)
 
     def _show(self, group: list[Taken]) -> None:
         if self._see is not None:
@@ -180,8 +186,10 @@ class Crawler:
             await self._state.commit(changes)
         await self._frontier.committed(now)
         await self._dispatch.publish(changes.outbox)
-        if now >= self._sync_at and self._syncing is None:
+        if now >= self._sync_at and (self._syncing is None or self._syncing.done()):
             self._sync_at = now + SYNC_EVERY
+            if self._syncing is not None:
+                self._syncing.result()  # a disk that cannot be written to ends the worker, loudly
             self._syncing = asyncio.create_task(self._sync())
 
     def _mark(self, changes: Changes) -> None:
@@ -199,7 +207,6 @@ class Crawler:
         await asyncio.to_thread(self._log.sync)
         await self._state.sync()
         await self._snapshot(SNAPSHOT_AFTER)
-        self._syncing = None
 
     # -- the end -----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ from harvestman.frontier.routing import Routed, Router
 from harvestman.model import Discovery, Instant, Partition
 from harvestman.ports import Bus, Changes, Parcel, Roster, State
 
+TAKEN_BACK = 1_000_000
+"""Parcels looked at when a worker starts. More than this means that a worker was away for days."""
 READ_AT_ONCE = 256
 """Parcels read back from the outbox at a time, when the bus had no room for them before."""
 
@@ -49,7 +51,7 @@ class Dispatch:
 
     async def take_back(self, now: Instant) -> int:
         """Parcels in the outbox that have become our own, because partitions moved."""
-        own = [parcel for parcel in await self._state.outbox(1 << 30) if self._roster.owns(parcel.partition)]
+        own = [parcel for parcel in await self._state.outbox(TAKEN_BACK) if self._roster.owns(parcel.partition)]
         new = await self.take_in(own, now)
         self._frontier.changes.delivered += [(parcel.partition, parcel.seq) for parcel in own]
         return new

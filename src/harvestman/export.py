@@ -5,8 +5,11 @@ Pages are streamed: memory is bounded by one row group, whatever the size of the
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
@@ -100,6 +103,28 @@ def _row(page: Page, links: bool) -> Row:
     )  # fmt: skip
 
 
+@contextmanager
+def appearing(path: Path) -> Iterator[Path]:
+    """Where to write what shall appear at `path` when it is whole. If it comes to nothing, nothing is left behind.
+
+    No directory is made. A device or a pipe is written to as it is.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    part = path.with_name(path.name + ".part")
+    try:
+        yield part
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 # -- JSON lines ------------------------------------------------------------------------------------------------------
 
 
@@ -143,17 +168,10 @@ def schema(links: bool) -> pa.Schema:
 
 def write_parquet(table: Iterable[Row], path: Path, *, links: bool) -> None:
     """A Parquet file, zstd. It appears under its name when it is whole."""
-    part = path.with_name(path.name + ".part")
-    path.parent.mkdir(parents=True, exist_ok=True)
     columns = schema(links)
-    try:
-        with pq.ParquetWriter(part, columns, compression="zstd") as writer:
-            for group in _groups(table):
-                writer.write_table(_arrow(group, columns))
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    part.replace(path)
+    with appearing(path) as part, pq.ParquetWriter(part, columns, compression="zstd") as writer:
+        for group in _groups(table):
+            writer.write_table(_arrow(group, columns))
 
 
 def _groups(table: Iterable[Row]) -> Iterator[list[Row]]:

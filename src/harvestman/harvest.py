@@ -176,8 +176,8 @@ class Harvest:
             content = Content(taken.record.url, answer.finished, payload, taken.ref)
             self.contents.setdefault(taken.digest, content)
         headers = answer.headers
-        kind = headers.get("content-type", "")
-        parsed = parse(taken.body, kind, taken.lease.url, x_robots_tag=headers.get("x-robots-tag", ""))
+        kind, agent = headers.get("content-type", ""), self._config.agent.lower()
+        parsed = parse(taken.body, kind, taken.lease.url, x_robots_tag=headers.get("x-robots-tag", ""), agent=agent)
         taken.page = page_of(taken, answer, parsed, kind)
         if not parsed.nofollow:
             self._follow(taken, parsed)

@@ -151,7 +151,7 @@ class Bus(Protocol):
     Promises:
     1. A published parcel is received at least once by the owner, in sequence order within a partition and sender.
     2. `delivered` names a parcel only after its receiver has acknowledged it, that is after the receiver's commit.
-    3. `room` says how many parcels may be published now: a slow receiver slows its senders.
+    3. `room` says how many parcels may be published now; what finds no room waits in the outbox, on disk.
     """
 
     def room(self) -> int: ...

@@ -1,11 +1,13 @@
 """Seed files: plain lines, ranked CSV, JSONL or a sitemap, recognised by their content; any of them may be gzipped.
 
-A line that is no seed is reported with its number and the rest goes on. Files are read as a stream, so a list of a
-million sites costs the memory of its URLs and no more.
+In plain lines and CSV '#' after white space begins a comment, and a header that names a url, domain or host column
+says which column is read. A line that is no seed is reported with its number and the rest goes on. Files are read as a
+stream, so a list of a million sites costs the memory of its URLs and no more.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import re
@@ -26,8 +28,11 @@ LONGEST_LINE: Final = 65_536
 _CHUNK: Final = 65_536
 _MARK = b"\xef\xbb\xbf"
 _RANKED = re.compile(r'"?\d+"?\s*[,;\t]\s*(.+)')
-_HEADER = re.compile(r'["\w ]+([,;\t]["\w ]+)+')
-"""Column titles: words without a dot or a slash between commas, as in 'rank,domain'."""
+_TITLE = re.compile(r'["\w -]+')
+"""Column titles are words without a dot or a slash, as in 'rank,domain'."""
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_NAMES = ("url", "uri", "link", "page", "domain", "host", "hostname", "site", "website")
+"""Titles of a column of seeds, the most telling first."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -110,13 +115,14 @@ def _items(file: Stream) -> Iterator[str | Problem]:
 
 def _lines(file: Stream) -> Iterator[str | Problem]:
     number = 0
+    columns = _Columns()
     while raw := file.readline(LONGEST_LINE):
         number += 1
         if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
             _skip_rest(file)
             yield Problem(number, _shown(raw), f"longer than {LONGEST_LINE:,} bytes")
             continue
-        item = _line(raw.removeprefix(_MARK) if number == 1 else raw, number)
+        item = _line(raw.removeprefix(_MARK) if number == 1 else raw, number, columns)
         if item is not None:
             yield item
 
@@ -126,27 +132,65 @@ def _skip_rest(file: Stream) -> None:
         pass
 
 
-def _line(raw: bytes, number: int) -> str | Problem | None:
+class _Columns:
+    """Which column of a table holds the seeds, as its first line says."""
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._delimiter = ","
+        self._column: int | None = None
+
+    def is_header(self, text: str) -> bool:
+        """Whether this is the line of column titles; only the first line can be."""
+        if self._begun:
+            return False
+        self._begun = True
+        self._delimiter = max(",;\t", key=text.count)
+        titles = [title.strip(' "').lower() for title in text.split(self._delimiter)]
+        self._column = next((titles.index(name) for name in _NAMES if name in titles), None)
+        titled = all(_TITLE.fullmatch(title) for title in titles)
+        if not titled:
+            self._column = None
+        return titled and (len(titles) > 1 or self._column is not None)
+
+    def pick(self, text: str) -> str | None:
+        """The seed of a row; None when no header has named a column. Raises UrlError for a row without it."""
+        if self._column is None:
+            return None
+        fields = next(csv.reader([text], delimiter=self._delimiter, skipinitialspace=True))
+        if self._column >= len(fields) or not fields[self._column].strip():
+            raise UrlError(f"nothing in column {self._column + 1}, where the header says the seeds are: {text[:80]!r}")
+        return fields[self._column].strip()
+
+
+def _line(raw: bytes, number: int, columns: _Columns) -> str | Problem | None:
     """The seed on a line; None for a comment, a blank or a line of column titles."""
     try:
         text = raw.decode().strip()
-        if not text or text.startswith("#") or (number == 1 and _HEADER.fullmatch(text)):
+        if text.startswith("{"):
+            return _seed(_decode_line(text).url)
+        text = _COMMENT.sub("", text).strip()
+        if not text or columns.is_header(text):
             return None
-        return _seed(_written(text))
+        return _seed(_unbroken(columns.pick(text) or _written(text)))
     except UnicodeDecodeError:
         return Problem(number, _shown(raw), "not UTF-8")
     except msgspec.MsgspecError as error:
         return Problem(number, _shown(raw), f'not JSON with a "url" ({error})')
-    except UrlError as error:
+    except (UrlError, csv.Error) as error:
         return Problem(number, _shown(raw), str(error))
 
 
 def _written(text: str) -> str:
-    """The URL as the line has it: the value of a JSON object, the second column of a ranked list, or all of it."""
-    if text.startswith("{"):
-        return _decode_line(text).url
+    """The URL as a line without a header has it: the second column of a ranked list, or all of it."""
     ranked = _RANKED.fullmatch(text)
     return ranked[1].split(",", 1)[0].strip(' "') if ranked else text
+
+
+def _unbroken(text: str) -> str:
+    if len(text.split()) > 1:
+        raise UrlError(f"not a URL, there is white space in it: {text[:80]!r}; write one URL a line")
+    return text
 
 
 def _seed(text: str) -> str:

@@ -17,7 +17,7 @@ import msgspec
 
 from harvestman import messages
 from harvestman.config import Config
-from harvestman.errors import WorkerDied
+from harvestman.errors import HarvestmanError, StateError, UsageError, WorkerDied
 from harvestman.frontier.routing import Router
 from harvestman.layout import Layout
 from harvestman.messages import Accepted, Drain, Grant, Halt, Poll, Report, Seeds, Start
@@ -111,6 +111,11 @@ class WorkerProcess:
         return 0 if report is None else report.unused + self.granted - report.granted
 
     @property
+    def has_work(self) -> bool:
+        counts = self.report.counts if self.report is not None else {}
+        return bool(counts.get("waiting") or counts.get("ready"))
+
+    @property
     def pages(self) -> int:
         return 0 if self.report is None or self.base is None else self.report.tally.pages - self.base
 
@@ -136,7 +141,7 @@ class Supervisor:
         self._round = 0
         self._still = -1
         """The activity of the last round in which all stood still."""
-        self._failure: WorkerDied | None = None
+        self._failure: HarvestmanError | None = None
 
     def pids(self) -> list[int]:
         """The worker processes that are alive."""
@@ -188,6 +193,11 @@ class Supervisor:
             await self._live(worker)
             if worker.ended or self._reason:
                 return
+            code = worker.process.returncode if worker.process is not None else 0
+            if code in (UsageError.exit_code, StateError.exit_code):
+                self._failure = (UsageError if code == UsageError.exit_code else StateError)(self._said_last(worker))
+                self._end("failed")
+                return
             self._restarts += 1
             worker.died()
             if worker.vain_deaths >= VAIN_DEATHS:
@@ -198,21 +208,24 @@ class Supervisor:
 
     async def _live(self, worker: WorkerProcess) -> None:
         """One life of a worker process."""
-        logs = self._layout.data / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
-        worker.granted = 0
+        log_file = self._log(worker)
+        log_file.parent.mkdir(parents=True, exist_ok=True)
         if worker.report is not None:
             worker.cpu_before += worker.report.cpu
             worker.report = msgspec.structs.replace(worker.report, cpu=0.0, unused=0, granted=0, idle=False)
-        with (logs / f"{self._layout.worker(worker.index)}.log").open("ab") as log:
+        with log_file.open("ab") as log:
             worker.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "harvestman.worker", env={**MALLOC, **os.environ},
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log, limit=64 << 20,
             )  # fmt: skip
+        # Only now: what was said while the process was being made went nowhere.
+        worker.granted = 0
         worker.tell(Start(self._config, worker.index, str(self._sockets)))
         worker.next_seeds()
+        if self._reason:
+            worker.tell(Drain())
         assert worker.process.stdout is not None
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, msgspec.DecodeError):  # a last line may be torn
             while line := await worker.process.stdout.readline():
                 saying = messages.saying(line)
                 worker.heard(saying)
@@ -221,11 +234,17 @@ class Supervisor:
                     self._state = "crawling"
         await worker.process.wait()
 
-    def _last_words(self, worker: WorkerProcess) -> str:
-        log = self._layout.data / "logs" / f"{self._layout.worker(worker.index)}.log"
+    def _log(self, worker: WorkerProcess) -> Path:
+        return self._layout.data / "logs" / f"{self._layout.worker(worker.index)}.log"
+
+    def _said_last(self, worker: WorkerProcess) -> str:
+        log = self._log(worker)
         words = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
-        said = " ".join(words) or "no last words"
-        return f"worker {worker.index} died {VAIN_DEATHS} times in a row: {said} (see {log})"
+        return " ".join(words) or "no last words"
+
+    def _last_words(self, worker: WorkerProcess) -> str:
+        said = self._said_last(worker)
+        return f"worker {worker.index} died {VAIN_DEATHS} times in a row: {said} (see {self._log(worker)})"
 
     # -- watching ----------------------------------------------------------------------------------------------
 
@@ -261,8 +280,11 @@ class Supervisor:
 
     def _share_out(self) -> None:
         left = self._limit - self._pages() - sum(worker.unused() for worker in self._workers)
-        share = min(GRANT, max(1, self._limit // len(self._workers)))
-        for worker in sorted(self._workers, key=WorkerProcess.unused):
+        # Large at first, for a round takes time; small towards the end, so that no worker sits on what another needs.
+        share = max(GRANT, left // (2 * len(self._workers))) if len(self._workers) > 1 else self._limit
+        share = min(share, max(1, self._limit // len(self._workers)))
+        awake = [worker for worker in self._workers if worker.report is not None and not worker.report.idle]
+        for worker in sorted(awake, key=WorkerProcess.unused):
             if worker.unused() < share / 2 and left > 0:
                 pages = min(share, left)
                 worker.granted += pages
@@ -277,7 +299,7 @@ class Supervisor:
         """A worker could go on if it were granted more, and more can be had."""
         if not self._limit or self._pages() >= self._limit:
             return False
-        hungry = any(w.unused() <= 0 and w.report is not None and w.report.counts["waiting"] for w in self._workers)
+        hungry = any(w.unused() <= 0 and w.report is not None and w.has_work for w in self._workers)
         return hungry and any(worker.unused() > 0 for worker in self._workers)
 
     def _pages(self) -> int:

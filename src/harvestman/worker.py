@@ -6,6 +6,7 @@ When its supervisor disappears, stdin ends, and so does the worker: at once, los
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import resource
@@ -15,9 +16,15 @@ from pathlib import Path
 
 from harvestman import messages
 from harvestman.crawl import Crawler
+from harvestman.errors import HarvestmanError
 from harvestman.frontier.schedule import NEVER
 from harvestman.messages import Accepted, Drain, Grant, Halt, Poll, Report, Seeds, Start
 from harvestman.wiring import open_crawler
+
+try:
+    from uvloop import run
+except ImportError:
+    from asyncio import run  # type: ignore[assignment]  # called with one argument, which both take
 
 
 class Worker:
@@ -31,10 +38,12 @@ class Worker:
             crawler.allowance = 0
 
     async def obey(self, reader: asyncio.StreamReader) -> None:
-        """Until stdin ends, which means: halt."""
-        while line := await reader.readline():
-            await self._carry_out(messages.command(line))
-        self._crawler.halted = True
+        """Until stdin ends, or anything goes wrong, which both mean: halt."""
+        try:
+            while line := await reader.readline():
+                await self._carry_out(messages.command(line))
+        finally:
+            self._crawler.halted = True
 
     async def _carry_out(self, command: messages.Command) -> None:
         crawler = self._crawler
@@ -54,9 +63,11 @@ class Worker:
 
     def _grant(self, pages: int) -> None:
         if pages < 0:
-            pages = -min(-pages, self._crawler.unused())
-        self._granted += pages
-        self._crawler.allowance += pages
+            # Returned pages stay in the sum: what is unused says that they are gone.
+            self._crawler.allowance -= min(-pages, self._crawler.unused())
+        else:
+            self._granted += pages
+            self._crawler.allowance += pages
 
     def _report(self, number: int) -> Report:
         crawler = self._crawler
@@ -98,9 +109,12 @@ async def work() -> None:
     obeying = asyncio.create_task(worker.obey(reader))
     say(worker._report(0))
     await crawler.run(lambda: crawler.draining)
+    if obeying.done() and (failure := obeying.exception()) is not None and not isinstance(failure, BrokenPipeError):
+        raise failure
     obeying.cancel()
     await crawler.close()
-    say(worker._report(-1))
+    with contextlib.suppress(BrokenPipeError):
+        say(worker._report(-1))
 
 
 def _allow_many_sockets() -> None:
@@ -109,17 +123,19 @@ def _allow_many_sockets() -> None:
 
 
 def main() -> None:
+    # A signal to the whole group is for the supervisor, which then tells its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _allow_many_sockets()
     # What lives now lives for ever; after that, look for cycles rarely: the hot path makes none.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     try:
-        import uvloop
-
-        uvloop.run(work())
-    except ImportError:
-        asyncio.run(work())
+        run(work())
+    except HarvestmanError as error:
+        # The user's to mend: the supervisor shows the last line and does not try again.
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
     # RocksDB's threads are done; skip the interpreter's slow farewell.
     sys.stdout.flush()
     os._exit(0)

@@ -11,12 +11,14 @@ import msgspec
 import pytest
 
 from harvestman import errors, export
-from harvestman.cli import audit, main, running
+from harvestman.cli import audit, bench, main, running
 from harvestman.cli.explain import VERDICTS
 from harvestman.cli.settings import OPTIONS
 from harvestman.config import Config
+from harvestman.model import FailureKind, Page, Tally
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 MANUAL = (DOCS / "cli.md").read_text(encoding="utf-8")
 
 
@@ -79,6 +81,7 @@ def exit_codes() -> set[int]:
         running.VIOLATIONS,
         main.INTERRUPTED,
         running.INTERRUPTED,
+        running.NOTHING,
     }
 
 
@@ -123,3 +126,27 @@ def test_verdicts_of_why_are_in_the_manual() -> None:
     rows = re.findall(r"^\| ([a-z, -]+) \| [^`]", section("harvestman why"), re.MULTILINE)
     words = {word for row in rows for word in row.split(", ")} - {"verdict", "option"}
     assert words == set(VERDICTS)
+
+
+def error_words() -> set[str]:
+    """All words that the source counts errors under."""
+    source = (ROOT / "src" / "harvestman" / "policy" / "outcomes.py").read_text(encoding="utf-8")
+    return {*map(str, FailureKind), *re.findall(r'error="(\w+)"', source), "throttled", "http_5xx", "http_4xx"}
+
+
+def test_every_error_word_is_explained() -> None:
+    text = (DOCS / "errors.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"^\| `([a-zN_0-9.]+)` \|", text, re.MULTILINE))
+    assert explained == error_words() | {"http_NNN", "robots_..."}
+
+
+def test_the_api_page_knows_every_field() -> None:
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    for name in (*Page.__struct_fields__, *(set(Tally.__struct_fields__) - {"received"})):
+        assert f"`{name}`" in text, name
+
+
+def test_the_benchmark_in_the_help_exists() -> None:
+    names = set(re.findall(r"harvestman bench (\w+)", bench.EPILOG))
+    assert names
+    assert all((ROOT / "bench" / f"{name}.py").exists() for name in names)

@@ -9,8 +9,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
 from cli import crawled
 
-from harvestman.cli.explain import VERDICTS
+from harvestman.cli import reasons
+from harvestman.cli.explain import VERDICTS, Explanation, HostSays, robots_say
 from harvestman.cli.main import main
+from harvestman.layout import VERSION, CrawlFile
+from harvestman.model import Instant, Origin, RobotsRecord
 
 ORIGIN = crawled.ORIGIN
 
@@ -57,6 +60,35 @@ def test_status_in_words(data: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert part in text, part
 
 
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        ("blocked", [f"{ORIGIN}/private/a\trobots.txt line 3: /private/"]),
+        ("dead", [f"{ORIGIN}/dead\ttimeout: slow (attempt 5 of 5)"]),
+        ("gone", [f"{ORIGIN}/gone\tHTTP 404"]),
+        ("refused", [f"{ORIGIN}/film.mp4\tunwanted: video/mp4"]),
+        ("duplicate", [f"{ORIGIN}/copy\tsame content as another URL -> {ORIGIN}/"]),
+        ("redirected", [f"{ORIGIN}/old\tHTTP 301 -> {ORIGIN}/new",
+                        f"{ORIGIN}/out\tleads out of scope: https://x.org/"]),
+        ("fetched", [f"{ORIGIN}/\tok"]),
+        ("waiting", [f"{ORIGIN}/first\tqueued", f"{ORIGIN}/retry\tconnect: refused, again 2096-10-02 07:06:40 UTC",
+                     f"{ORIGIN}/second\tqueued", "https://sick.example/\tqueued", "https://silent.example/\tqueued"]),
+    ],
+)  # fmt: skip
+def test_urls_by_status(data: Path, capsys: pytest.CaptureFixture[str], kind: str, lines: list[str]) -> None:
+    assert sorted(run(capsys, "status", data, "--urls", kind).splitlines()) == lines
+    found = [json.loads(line) for line in run(capsys, "status", data, "--urls", kind, "--json").splitlines()]
+    assert sorted(f"{each['url']}\t{each['reason']}" for each in found) == lines
+
+
+def test_urls_by_status_up_to_a_limit(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(data), "--urls", "waiting", "--limit", "2"]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 2
+    assert "--limit 0" in captured.err
+    assert len(run(capsys, "status", data, "--urls", "waiting", "--limit", "0").splitlines()) == 5
+
+
 # -- why -------------------------------------------------------------------------------------------------------------
 
 
@@ -83,11 +115,12 @@ def why(capsys: pytest.CaptureFixture[str], data: Path, url: str) -> tuple[dict[
         (f"{ORIGIN}/retry", "waiting", ["tried again 2096", "2 of 5 attempts", "connect: refused"]),
         ("https://sick.example/", "waiting", ["failed too often", "until 2096"]),
         ("https://silent.example/", "waiting", ["robots.txt cannot be had (timeout: no first byte)", "2096"]),
-        (f"{ORIGIN}/new", "unseen", ["would be crawled, but no page fetched so far links to it"]),
+        (f"{ORIGIN}/new", "unseen", ["never seen: no followed link led to it", "in scope"]),
         (f"{ORIGIN}/private/b", "unseen", ["would not be crawled", "robots.txt forbids it", "line 3 forbids it"]),
         ("https://elsewhere.example/", "unseen", ["out of scope (site)", "elsewhere.example"]),
-        ("http://[x/", "not-a-url", ["not a URL"]),
-        ("ftp://example.org/", "not-a-url", ["only http and https"]),
+        (f"{ORIGIN}/robots.txt", "robots", ["asked for on its own", "| Disallow: /private/", "copy of 2026-09-21"]),
+        ("example.org/robots.txt", "robots", ["| Crawl-delay: 3"]),
+        ("https://nowhere.example/robots.txt", "robots", ["asked for on its own"]),
     ],
 )  # fmt: skip
 def test_why(data: Path, capsys: pytest.CaptureFixture[str], url: str, verdict: str, parts: list[str]) -> None:
@@ -96,6 +129,47 @@ def test_why(data: Path, capsys: pytest.CaptureFixture[str], url: str, verdict: 
     assert verdict in VERDICTS
     for part in parts:
         assert part in text, text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("http://[x/", "not a URL"), ("ftp://example.org/", "only http and https"), ("/about", "the host is missing"),
+        ("nonsense:", "only http and https"), ("mailto:a@example.org", "only http and https"),
+        ("javascript:void(0)", "only http and https"), ("two words", "white space"),
+    ],
+)  # fmt: skip
+def test_why_of_nonsense(data: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str) -> None:
+    assert main(["why", text, "--data", str(data)]) == 2
+    said = capsys.readouterr().out
+    assert said.startswith(f"{text!r}\n  not a URL we could crawl: ")
+    assert reason in said
+    assert main(["why", text, "--data", str(data), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["verdict"] == "not-a-url"
+
+
+def test_robots_txt_is_not_asked_for_before_its_host() -> None:
+    then = crawled.THEN
+    robots = RobotsRecord(Origin(ORIGIN), b"", Instant(0.0), then, Instant(then + 2), True, "timeout", then)
+    host = HostSays("example.org", "example.org", 0, 1.0, Instant(then + 5), 5, Instant(then + 600), 0)
+    said = robots_say(f"{ORIGIN}/", robots, "Harvestman", then)
+    text = reasons.told(Explanation(f"{ORIGIN}/", "waiting", host=host, robots=said), then)
+    assert "rests until" in text
+    assert "asked for again 2026-09-21 14:23:20 UTC (in 10 min)" in text
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        (f"{ORIGIN}/old/x", "line 2 of the patterns decides: '- */old/*'"),
+        (f"{ORIGIN}/new/x", "line 3 of the patterns decides: '+ https://example.org/*'"),
+        ("https://x.example/", "no line of the patterns matches it"),
+    ],
+)
+def test_why_names_the_pattern(tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, reason: str) -> None:
+    layout = crawled.write(tmp_path / "d")
+    layout.write(CrawlFile(VERSION, 64, 2, "patterns", ["# mine", "- */old/*", "+ https://example.org/*"]))
+    assert reason in run(capsys, "why", url, "--data", tmp_path / "d")
 
 
 def test_why_for_programs(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from cli import crawled
 
 from harvestman import __version__
 from harvestman.cli import bench, status
@@ -52,6 +54,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["crawl", "--seeds", "none.txt"], "none.txt"),
         (["crawl", "--config", "none.toml"], "no such file"),
         (["crawl", "--sim", "https://example.org"], "leave the URLs"),
+        (["crawl", "--sim", "--dns", "127.0.0.1:53"], "leave --dns away"),
+        (["crawl", "--sim", "--allow", "127.0.0.0/8"], "leave --allow away"),
+        (["crawl", "--sim", "--scope", "host"], "leave --scope away"),
+        (["crawl", "https://example.org", "--sim-hosts", "60"], "add --sim"),
+        (["crawl", "https://example.org", "--sim-profile", "wild"], "add --sim"),
+        (["crawl", "http://127.0.0.1/", "--allow", "127.0.0.0/8", "--scope", "patterns"], "@FILE"),
         (["crawl", "--sim", "--sim-hosts", "0"], "hosts must be"),
         (["audit", "none.log"], "no such log"),
         (["sim", "--pages", "0"], "pages must be"),
@@ -74,6 +82,49 @@ def test_a_refused_crawl_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize(("output", "reason"), [("none/x", "No such file"), ("folder", "directory")])
+def test_an_export_that_cannot_be_written(
+    kind: str, output: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crawled.write(tmp_path / "d")
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.iterdir())
+    assert main(["export", "d", "--format", kind, "--output", output]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("harvestman: " + output.split("/")[0])
+    assert reason in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("more", [["--sim"], ["http://127.0.0.1:9/", "--allow", "127.0.0.0/8"]])
+def test_a_data_directory_that_cannot_be_made(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["crawl", *more, "--data", "file/d"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("harvestman: file/d")
+    assert "Not a directory" in said
+
+
+def test_a_taken_port(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["sim", "--hosts", "2", "--pages", "1", "--port", str(port), "--dns-port", "0"]) == 2
+    assert f"port {port}" in capsys.readouterr().err
+
+
+def test_what_the_system_refuses_is_no_bug(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(options: object) -> int:
+        raise OSError(28, "No space left on device", "crawl-data/warc/x")
+
+    monkeypatch.setattr(status, "run", full)
+    assert main(["status"]) == 3
+    assert main(["status", "elsewhere"]) == 2
+    assert capsys.readouterr().err == "harvestman: crawl-data/warc/x: No space left on device\n" * 2
+
+
 def test_an_audit_needs_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.log").write_text("hello\n")
     assert main(["audit", "x.log"]) == 2
@@ -89,7 +140,7 @@ def test_a_bug_says_where_to_report_it(monkeypatch: pytest.MonkeyPatch, capsys: 
     captured = capsys.readouterr().err
     assert "Traceback" in captured
     assert "oops" in captured
-    assert front.REPORT_TO in captured
+    assert "report it with the traceback above" in captured
 
 
 @pytest.mark.parametrize(("error", "code"), [(WorkerDied("it died"), 4), (KeyboardInterrupt(), 130)])

@@ -46,7 +46,12 @@ def test_the_table_says_what_it_waits_for() -> None:
 
 def test_the_table_tells_of_draining_and_of_deaths() -> None:
     assert "Ctrl-C again" in drawn(at(1.0, state="draining"))
-    assert "1 worker died" in drawn(at(1.0, restarts=1))
+    assert "1 worker died and was started again" in drawn(at(1.0, restarts=1))
+    assert "2 workers died and were started again" in progress.line(at(1.0, restarts=2), 1.0, NOW)
+
+
+def test_cpu_is_shown_when_start_up_no_longer_dominates() -> None:
+    assert "- CPU/page" in progress.line(at(1.0, pages=99), 1.0, NOW)
 
 
 def test_one_line() -> None:

@@ -30,6 +30,7 @@ class Pretender:
     last: Pretender
     reason = "finished"
     interrupts = 0
+    pages = 3
     failure: Exception | None = None
 
     def __init__(self, config: Config, layout: Layout, seeds: list[str], report: Callable[[Progress], None]) -> None:
@@ -43,7 +44,9 @@ class Pretender:
         for number in range(self.interrupts):
             os.kill(os.getpid(), signal.SIGINT)
             await self._heard(number)
-        progress = Progress(6.0, Tally(pages=3), 3, {"ready": 1}, self.config.workers, 0, "done", 0.0, 0.01)
+        progress = Progress(
+            6.0, Tally(pages=self.pages), self.pages, {"ready": 1}, self.config.workers, 0, "done", 0.0, 0.01
+        )
         self.report(progress)
         return Ending("interrupted" if self.told else self.reason, progress)
 
@@ -81,6 +84,31 @@ def test_a_crawl_ends_with_what_to_do_next(supervisor: type[Pretender], capsys: 
     assert supervisor.last.seeds == ["http://127.0.0.1:9/"]
 
 
+def test_it_says_first_what_it_will_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*HOME, "--contact", "me@example.org"]) == 0
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("Crawling 1 seed (scope site) into crawl-data, as Harvestman/")
+    assert first.endswith(" (+me@example.org), 1 s between requests to a host")
+
+
+def test_a_crawl_that_fetched_nothing_is_no_success(
+    tmp_path: Path, supervisor: type[Pretender], capsys: pytest.CaptureFixture[str]
+) -> None:
+    supervisor.pages = 0
+    crawled.write(tmp_path / "crawl-data")
+    more = ["silent.example", "https://example.org/old", "--contact", "me@example.org"]
+    assert main(["crawl", *more]) == 6
+    said = capsys.readouterr().out
+    assert said.startswith("Nothing could be fetched.")
+    assert "robots.txt cannot be had (timeout: no first byte)" in said
+    assert "https was assumed: try http://silent.example/" in said
+    assert "redirected to https://example.org/new, which is never seen" in said
+    assert main(["crawl", "--json"]) == 6
+    assert len(json.loads(capsys.readouterr().out)["failed_seeds"]) == 3
+    supervisor.reason = "max-pages"
+    assert main(["crawl"]) == 0
+
+
 def test_the_summary_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*HOME, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -116,7 +144,7 @@ def test_going_on_with_a_public_crawl_needs_its_contact(tmp_path: Path, capsys: 
     assert "--contact" in capsys.readouterr().err
     assert main(["crawl", "--contact", "me@example.org"]) == 0
     assert main(["crawl"]) == 0
-    assert "5, on hosts" in capsys.readouterr().out
+    assert "5 URLs on hosts" in capsys.readouterr().out
 
 
 def test_seeds_from_everywhere(tmp_path: Path, supervisor: type[Pretender], capsys: pytest.CaptureFixture[str]) -> None:

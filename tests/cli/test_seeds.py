@@ -26,7 +26,7 @@ def read(tmp_path: Path, content: str | bytes) -> Seeds:
     [
         ("https://example.org\n", ["https://example.org/"]),
         ("https://example.org", ["https://example.org/"]),
-        ("example.org/a b\r\nhttp://example.com\r\n", ["https://example.org/a%20b", "http://example.com/"]),
+        ("example.org/a%20b\r\nhttp://example.com\r\n", ["https://example.org/a%20b", "http://example.com/"]),
         ("# mine\n\n  example.org  \n", ["https://example.org/"]),
         ("\ufeffexample.org\n", ["https://example.org/"]),
         ("example.org\nexample.org/\n", ["https://example.org/"]),
@@ -125,3 +125,34 @@ def test_a_sitemap_in_utf_16(tmp_path: Path) -> None:
 def test_a_long_list(tmp_path: Path) -> None:
     found = read(tmp_path, "".join(f"{rank},site{rank}.example\n" for rank in range(20_000)))
     assert (len(found.urls), found.problems) == (20_000, [])
+
+
+def test_a_comment_may_follow_a_seed(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("http://a.org/  # the first\nhttp://b.org/#part\n  # nothing\n")
+    found = read_seeds(tmp_path / "s")
+    assert found.urls == ["http://a.org/", "http://b.org/"]
+    assert not found.problems
+
+
+def test_two_urls_on_a_line_are_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("http://a.org/\nhttp://b.org/ http://c.org/\n")
+    found = read_seeds(tmp_path / "s")
+    assert found.urls == ["http://a.org/"]
+    assert [(each.line, "white space" in each.reason) for each in found.problems] == [(2, True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "urls", "bad"),
+    [
+        ('url,title\nhttp://a.org/,Home\nhttp://b.org/,"B, and more"\n', ["http://a.org/", "http://b.org/"], []),
+        ("title;URL\nHome;http://a.org/\nnothing\n", ["http://a.org/"], [3]),
+        ("GlobalRank,TldRank,Domain,TLD\n1,1,a.org,org\n2,1,,com\n", ["https://a.org/"], [3]),
+        ("url\na.org\n", ["https://a.org/"], []),
+        ("# mine\n\nname,host\nA,a.org\nB,not a host\n", ["https://a.org/"], [5]),
+    ],
+)
+def test_a_header_names_the_column(tmp_path: Path, text: str, urls: list[str], bad: list[int]) -> None:
+    (tmp_path / "s.csv").write_text(text)
+    found = read_seeds(tmp_path / "s.csv")
+    assert found.urls == urls
+    assert [each.line for each in found.problems] == bad

@@ -37,6 +37,11 @@ def paced(delay: float, ip_delay: float = 0.1) -> Politeness:
         (Config(scope="all", dns="127.0.0.1:8853"), SIM, False),
         # A resolver on loopback is common (127.0.0.53): it must not open the Internet.
         (Config(allow=LOOPBACK, scope="all", dns="127.0.0.53:53"), PUBLIC, False),
+        (Config(allow=LOOPBACK, scope="all", dns="127.0.0.53"), ["http://localhost/"], False),
+        (Config(allow=LOOPBACK, scope="all", dns="127.0.0.53"), LOCAL, False),
+        (Config(allow=LOOPBACK, scope="all", dns="127.0.0.1:8853"), SIM + LOCAL, False),
+        (Config(allow=LOOPBACK, scope="site", dns="127.0.0.1:8853"), SIM + LOCAL, True),
+        (Config(allow=LOOPBACK, scope="site", dns="127.0.0.1:8853"), SIM + PUBLIC, False),
         (Config(allow=LOOPBACK), ["http://10.0.0.1/"], False),
     ],
 )
@@ -88,6 +93,7 @@ def test_fast_at_home_is_fine() -> None:
         ("http://127.0.0.1:8000/", "--allow 127.0.0.0/8"),
         ("http://localhost/", "--allow 127.0.0.0/8"),
         ("http://192.168.1.5/", "--allow 192.168.1.5/32"),
+        ("http://[::1]:8000/", "--allow ::1/128"),
         ("http://[fe80::1]/", "--allow fe80::1/128"),
     ],
 )
@@ -95,3 +101,4 @@ def test_a_private_seed_names_the_cure(seed: str, cure: str) -> None:
     with pytest.raises(UsageError, match="--allow") as refusal:
         refuse_rudeness(Config(contact="me@example.org"), [seed])
     assert cure in str(refusal.value)
+    refuse_rudeness(Config(contact="me@example.org", allow=(cure.removeprefix("--allow "),)), [seed])

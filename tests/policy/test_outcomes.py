@@ -83,6 +83,10 @@ def test_a_retry_waits_for_the_back_off_and_for_what_the_server_asks(attempts: i
         ("  /spaces  ", "https://a.test/spaces"),
         ("http://a.test/dir", "http://a.test/dir"),
         ("/dir?x=1", "https://a.test/dir?x=1"),
+        ("http://b.test./x", "http://b.test/x"),
+        # Read by a browser's rules, not by RFC 3986: any slashes introduce the host, tabs are nothing.
+        ("https:\\\\b.test\\x", "https://b.test/x"),
+        ("/a\tb", "https://a.test/ab"),
     ],
 )
 def test_where_a_redirect_leads(status: int, location: str, target: str) -> None:
@@ -140,3 +144,34 @@ def test_no_location_breaks_it(location: str) -> None:
 @pytest.mark.parametrize("status", REDIRECTS)
 def test_a_redirect_without_a_location_is_gone(status: int) -> None:
     assert decided(response(status)).status is Status.GONE
+
+
+@pytest.mark.parametrize(
+    ("sent", "target"),
+    [
+        ("/café".encode(), "https://a.test/caf%C3%A9"),
+        ("/voilà".encode(), "https://a.test/voil%C3%A0"),
+        ("/?q=日本".encode(), "https://a.test/?q=%E6%97%A5%E6%9C%AC"),
+        ("https://bücher.test/".encode(), "https://xn--bcher-kva.test/"),
+        ("/café".encode("latin-1"), "https://a.test/caf%E9"),
+        (b"/caf%C3%A9", "https://a.test/caf%C3%A9"),
+    ],
+)
+def test_a_location_is_requested_as_it_was_sent(sent: bytes, target: str) -> None:
+    assert decided(response(301, location=sent.decode("latin-1"))).target == target
+
+
+@given(st.binary(max_size=40))
+def test_no_bytes_of_a_location_break_it(sent: bytes) -> None:
+    decision = decided(response(301, location=sent.decode("latin-1")))
+    assert decision.target is None or decision.target.isascii()
+
+
+@pytest.mark.parametrize("location", ["", "#top", " #top"])
+def test_a_redirect_to_a_part_of_the_page_is_a_loop(location: str) -> None:
+    assert decided(response(302, location=location)).error == "redirect_loop"
+
+
+def test_a_bad_redirect_says_where_it_led() -> None:
+    decision = decided(response(302, location="mailto:x@y"))
+    assert (decision.error, decision.reason) == ("bad_redirect", "bad redirect: cannot fetch 'mailto:x@y'")

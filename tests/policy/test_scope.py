@@ -87,7 +87,7 @@ def test_bad_patterns(lines: list[str], reason: str) -> None:
 
 
 def test_bad_modes_and_seeds() -> None:
-    with pytest.raises(UsageError, match="choose one of site, host"):
+    with pytest.raises(UsageError, match="choose site, host, path, all or @FILE"):
         Scope.build("galaxy", SEEDS)
     with pytest.raises(UsageError, match="seed"):
         Scope.build("site", ["ftp://e.org/"])

@@ -211,3 +211,29 @@ def test_request_form_raises_only_url_errors(text: str) -> None:
         except UrlError:
             continue
         assert reading(url) == url
+
+
+DOTTED = [
+    ("http://example.com./x", "http://example.com/x"),
+    ("http://example.com.", "http://example.com/"),
+    ("http://example.com.:8080/x", "http://example.com:8080/x"),
+    ("https://example.com.:443/", "https://example.com/"),
+    ("http://example.com%2E/x", "http://example.com/x"),
+    ("http://localhost./", "http://localhost/"),
+    ("http://127.0.0.1./", "http://127.0.0.1/"),
+    ("http://[::1]:80/a./b", "http://[::1]/a./b"),
+    ("http://example.com/x./y.:z", "http://example.com/x./y.:z"),
+    ("http://example.com/?u=http://b.org./", "http://example.com/?u=http://b.org./"),
+    # An empty label: no such host, and none is made of it.
+    ("http://example.com../x", "http://example.com../x"),
+    ("http://./x", "http://./x"),
+]
+
+
+@pytest.mark.parametrize(("text", "form"), DOTTED)
+def test_a_host_with_a_trailing_dot_is_the_host_without(text: str, form: str) -> None:
+    assert urls.request_form(text) == form
+    assert urls.request_form(form) == form
+    assert urls.from_seed(text) == form
+    assert urls.Base("https://other.test/").resolve(text) == form
+    assert urls.Base(text).resolve("") == form

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -152,3 +154,52 @@ def test_a_write_that_takes_only_a_part_is_finished(tmp_path: Path, monkeypatch:
     log.close()
     assert numbers(tmp_path) == list(range(5))
     assert length == (tmp_path / "w00-00000.pages").stat().st_size
+
+
+def test_a_sync_that_waits_while_the_log_rotates_finds_the_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = PageLog(tmp_path, "w00", None, max_bytes=1)
+    log.append([page(0)])
+    closed: set[int] = set()
+    stale: list[int] = []
+    real_sync, real_close = os.fdatasync, os.close
+
+    def slow_sync(file: int) -> None:
+        if file in closed:
+            stale.append(file)
+        sleep(0.001)
+        real_sync(file)
+
+    def noted_close(file: int) -> None:
+        real_close(file)
+        closed.add(file)
+        sleep(0.001)
+
+    monkeypatch.setattr("harvestman.store.pages.os.fdatasync", slow_sync)
+    monkeypatch.setattr("harvestman.store.pages.os.close", noted_close)
+    with ThreadPoolExecutor(1) as thread:
+        syncs = []
+        for number in range(1, 20):
+            closed.clear()
+            syncs.append(thread.submit(log.sync))
+            log.append([page(number)])
+        assert [sync.result() for sync in syncs] == [None] * 19
+    monkeypatch.undo()
+    log.close()
+    assert stale == []
+    assert numbers(tmp_path) == list(range(20))
+
+
+def test_a_rotation_that_fails_leaves_the_log_where_it_was(tmp_path: Path) -> None:
+    log = PageLog(tmp_path, "w00", None, max_bytes=1)
+    log.append([page(0)])
+    before = log.position
+    (tmp_path / "w00-00001.pages").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        log.append([page(1)])
+    assert log.position == before
+    (tmp_path / "w00-00001.pages").rmdir()
+    log.append([page(1)])
+    log.close()
+    assert numbers(tmp_path) == [0, 1]

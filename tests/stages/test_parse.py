@@ -143,7 +143,12 @@ def test_title_and_description() -> None:
         ("<meta name=googlebot content=noindex>", "", (False, False)),
         ("<meta name=robots content=nofollow><meta name=harvestman content=noindex>", "", (True, True)),
         ("", "noindex", (True, False)),
-        ("", "googlebot: noindex, nofollow", (False, False)),
+        ("", "googlebot: noindex", (False, False)),
+        ("", "googlebot: noindex nofollow", (False, False)),
+        # One header for another robot, or two of which the second is for all: in doubt we obey.
+        ("", "googlebot: noindex, nofollow", (False, True)),
+        ("", "googlebot: noarchive, nofollow, noindex", (True, True)),
+        ("", "googlebot: noindex, otherbot: nofollow", (False, False)),
         ("", "googlebot: noindex, harvestman: nofollow", (False, True)),
         ("", "Harvestman: none", (True, True)),
         ("", "max-snippet: 5, noindex", (True, False)),
@@ -155,6 +160,14 @@ def test_directives(markup: str, header: str, expected: tuple[bool, bool]) -> No
     parsed = page(markup + "<a href=x>kept</a>", x_robots_tag=header)
     assert (parsed.noindex, parsed.nofollow) == expected
     assert len(parsed.links) == 1
+
+
+@pytest.mark.parametrize("agent", ["Harvestman", "harvestman", "HARVESTMAN"])
+def test_our_name_is_known_in_any_case(agent: str) -> None:
+    parsed = parse(b"<meta name=harvestMan content=noindex>", "text/html", URL, agent=agent)
+    assert (parsed.noindex, parsed.nofollow) == (True, False)
+    parsed = parse(b"<p>words", "text/html", URL, x_robots_tag="harvestMan: nofollow", agent=agent)
+    assert (parsed.noindex, parsed.nofollow) == (False, True)
 
 
 def test_directives_of_other_kinds_come_from_the_header() -> None:

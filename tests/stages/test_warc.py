@@ -318,3 +318,26 @@ def test_members_hold_what_was_put_in(data: bytes) -> None:
 def test_dates_are_to_the_millisecond(at: float) -> None:
     assert warc_date(Instant(at)) == warc_date(Instant(round(at, 3)))
     assert len(warc_date(Instant(at))) == len("2025-10-09T08:53:20.000Z")
+
+
+def test_a_sync_that_waits_while_a_file_is_full_finds_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are closed in the same step that replaces them: at no moment does the writer hold a closed one."""
+    store = writer(tmp_path, max_bytes=1)
+    real = os.close
+    held: list[bool] = []
+
+    def watched(file: int) -> None:
+        held.append(file == store._file)
+        assert store._syncing.locked(), "a sync could run now"
+        real(file)
+
+    write(store, answer())
+    with monkeypatch.context() as patch:
+        patch.setattr("harvestman.store.warc._sync_directory", lambda directory: None)
+        patch.setattr("harvestman.store.warc.os.close", watched)
+        write(store, answer())
+    store.sync()
+    store.close()
+    assert held == [False]

@@ -15,9 +15,9 @@ FOLDER = Path(harvestman.__file__).parents[2] / "bench"
 """Beside src/ in a checkout; an installed package has none."""
 EPILOG = """\
 examples:
-  harvestman bench                  list them
-  harvestman bench pages            run bench/pages.py
-  harvestman bench pages --help     what it can be told
+  harvestman bench                      list them
+  harvestman bench pages_cpu            run bench/pages_cpu.py
+  harvestman bench pages_cpu --help     what it can be told
 
 One question per benchmark; each prints machine, commit and CPU time."""
 

@@ -10,8 +10,8 @@ from harvestman.policy.consent import SHORTEST_DELAY
 from harvestman.sim.plan import PROFILES
 
 SIM_DATA = "sim-data"
-SIM_HOSTS, SIM_PAGES, SIM_SEED, SIM_PATIENCE = 60, 12, 3, 5.0
-"""A web with some of everything that is crawled in under a minute at one request a second."""
+SIM_HOSTS, SIM_PAGES, SIM_SEED, SIM_PATIENCE, SIM_PROFILE = 60, 12, 3, 5.0, "mixed"
+"""A web with some of everything that is crawled in about a minute at one request a second."""
 _DEFAULTS = Config()
 
 EPILOG = f"""\
@@ -97,15 +97,13 @@ def _add_how(verb: argparse.ArgumentParser) -> None:
 def _add_sim(verb: argparse.ArgumentParser) -> None:
     group = verb.add_argument_group("a web to try it on")
     group.add_argument(
-        "--sim", action="store_true", help="serve a simulated web on loopback, crawl it, audit the crawl (default: off)"
+        "--sim",
+        action="store_true",
+        help="serve a simulated web on loopback, crawl it, audit the crawl; takes about one minute (default: off)",
     )
-    group.add_argument("--sim-hosts", metavar="N", type=int, default=SIM_HOSTS, help="its hosts (default: %(default)s)")
-    group.add_argument(
-        "--sim-pages", metavar="N", type=int, default=SIM_PAGES, help="pages of each (default: %(default)s)"
-    )
-    group.add_argument(
-        "--sim-profile", choices=PROFILES, default="mixed", help="how nasty it is (default: %(default)s)"
-    )
+    group.add_argument("--sim-hosts", metavar="N", type=int, help=f"its hosts (default: {SIM_HOSTS})")
+    group.add_argument("--sim-pages", metavar="N", type=int, help=f"pages of each (default: {SIM_PAGES})")
+    group.add_argument("--sim-profile", choices=PROFILES, help=f"how nasty it is (default: {SIM_PROFILE})")
 
 
 def run(options: argparse.Namespace) -> int:

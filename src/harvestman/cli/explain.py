@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from harvestman.model import HostRecord, Instant, RecordRef, RobotsRecord, Secon
 from harvestman.policy import robots, urls
 from harvestman.policy.ladder import Standing, standing
 from harvestman.policy.politeness import asked_delay
+from harvestman.policy.scope import Scope
 from harvestman.policy.sites import site_of
 from harvestman.views import View
 
 VERDICTS = (
-    "waiting", "fetched", "duplicate", "redirected", "gone", "blocked", "refused", "dead", "unseen", "not-a-url",
+    "waiting", "fetched", "duplicate", "redirected", "gone", "blocked", "refused", "dead", "unseen", "robots",
+    "not-a-url",
 )  # fmt: skip
 
 
@@ -74,6 +77,8 @@ class RobotsSay(msgspec.Struct):
     copy_bytes: int
     copy_sha256: str
     crawl_delay: float | None
+    copy: str = ""
+    """The copy itself, when it was asked for."""
 
 
 class HostSays(msgspec.Struct):
@@ -129,10 +134,14 @@ async def look(text: str, data: Path, now: Instant) -> Explanation:
     config = remembered_config(data)
     with View(Layout(data)) as view:
         found = await explain(text, view, config, now)
-        if found.verdict == "unseen" and "://" not in text:
-            plain = await explain(f"http://{text}", view, config, now)
-            return found if plain.verdict == "unseen" else plain
-        return found
+        if "://" in text or not _unknown(found):
+            return found
+        plain = await explain(f"http://{text}", view, config, now)
+        return found if _unknown(plain) else plain
+
+
+def _unknown(found: Explanation) -> bool:
+    return found.verdict == "unseen" or (found.verdict == "robots" and found.robots is None)
 
 
 def as_json(explanation: Explanation) -> str:
@@ -142,13 +151,15 @@ def as_json(explanation: Explanation) -> str:
 async def explain(text: str, view: View, config: Config, now: Instant) -> Explanation:
     """Gather the facts. `config` is that of the crawl: its agent, delays and limits."""
     try:
-        url = urls.from_seed(text)
+        url = urls.from_seed(_plausible(text))
     except UrlError as error:
         return Explanation(text, "not-a-url", admission=Admission(False, str(error)))
     record = await view.record(url)
     held = await view.robots(urls.origin_of(url))
     said = robots_say(url, held, config.agent, now) if held else None
     host = host_says(url, await view.host(url), said, view, config)
+    if urls.path_of(url) == "/robots.txt":
+        return Explanation(url, "robots", host=host, robots=_with_copy(said, held))
     if record is None:
         return Explanation(url, "unseen", host=host, robots=said, admission=_admission(url, view.layout, said))
     verdict = "waiting" if record.status is Status.PENDING else record.status.name.lower()
@@ -158,6 +169,26 @@ async def explain(text: str, view: View, config: Config, now: Instant) -> Explan
         Found(record.found, record.depth, await view.chain(record)),
         await _queued(record, view, config), host, said,
     )  # fmt: skip
+
+
+_OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+-]*:(?!\d|//)")
+"""'mailto:', 'javascript:', 'nonsense:'; a host with a port or a real URL is none of them."""
+
+
+def _plausible(text: str) -> str:
+    """The text, unless `https://` before it would make a URL that nobody meant. Raises UrlError."""
+    text = text.strip()
+    if text.startswith(("/", "?", "#", ".")):
+        raise UrlError("a path alone; the host is missing, as in https://example.org/path")
+    if _OTHER_SCHEME.match(text):
+        raise UrlError("only http and https can be crawled")
+    if len(text.split()) > 1:
+        raise UrlError("there is white space in it")
+    return text
+
+
+def _with_copy(said: RobotsSay | None, held: RobotsRecord | None) -> RobotsSay | None:
+    return msgspec.structs.replace(said, copy=held.body.decode("utf-8", "replace")) if said and held else None
 
 
 def visited(visit: Visit) -> Visited:
@@ -210,7 +241,7 @@ _SCOPES = {
     "site": "its site ({site}) is not that of a seed",
     "host": "its host ({host}) is not that of a seed",
     "path": "it does not lie in the directory of a seed",
-    "patterns": "no pattern of the scope admits it",
+    "patterns": "{line}",
 }
 
 
@@ -218,9 +249,21 @@ def _admission(url: str, layout: Layout, said: RobotsSay | None) -> Admission:
     host = urls.host_of(url)
     scope = layout.scope()
     site = site_of(host)
+    line = _deciding(url, layout.read().patterns)
     if not scope.admits(url, host, site):
-        words = _SCOPES[scope.mode].format(site=site, host=host)
+        words = _SCOPES[scope.mode].format(site=site, host=host, line=line)
         return Admission(False, f"it is out of scope ({scope.mode}): {words}")
     if said and said.allowed is False:
         return Admission(False, "it is in scope, but robots.txt forbids it")
-    return Admission(True, "it is in scope; no page fetched so far links to it")
+    return Admission(True, f"it is in scope{f': {line}' if line else ''}, and would be crawled if one did")
+
+
+def _deciding(url: str, patterns: list[str]) -> str:
+    """The line of the pattern file that decides about a URL; '' when the scope has no patterns."""
+    host = urls.host_of(url)
+    for number, line in enumerate(patterns, 1):
+        text = line.strip()
+        # A scope of this line alone, turned into one that admits, admits what the line matches.
+        if text[:1] in ("+", "-") and Scope.build("patterns", (), [f"+{text[1:]}"]).admits(url, host, site_of(host)):
+            return f"line {number} of the patterns decides: {text!r}"
+    return "no line of the patterns matches it" if patterns else ""

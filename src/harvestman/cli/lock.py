@@ -16,8 +16,7 @@ NAME = "lock"
 @contextlib.contextmanager
 def locked(data: Path) -> Iterator[None]:
     """Hold the directory while the block runs; StateError when a crawl runs in it already. Falls with the process."""
-    data.mkdir(parents=True, exist_ok=True)
-    file = os.open(data / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    file = _made(data)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -31,6 +30,15 @@ def locked(data: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def _made(data: Path) -> int:
+    """The open lock file, in a directory that exists now."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        return os.open(data / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StateError(f"{data}: {error.strerror}: no crawl can be kept there; name another --data") from None
 
 
 def is_locked(data: Path) -> bool:

@@ -9,20 +9,21 @@ import argparse
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import NoReturn
 
 from harvestman import __version__
 from harvestman.cli import audit, bench, crawl, export, sim, status, why
-from harvestman.errors import HarvestmanError
+from harvestman.errors import HarvestmanError, StateError, UsageError
 
 VERBS = (crawl, status, why, export, sim, audit, bench)
-REPORT_TO = "the issue tracker named in CONTRIBUTING.md"
+REPORT = "harvestman: this is a bug; please report it with the traceback above"
 INTERRUPTED = 130
 
 DESCRIPTION = "A polite, durable, very fast web crawler."
 EPILOG = """\
 examples:
-  harvestman crawl --sim                                   crawl a built-in web: no Internet, half a minute
+  harvestman crawl --sim                                   crawl a built-in web: no Internet, about one minute
   harvestman crawl https://example.org --contact me@example.org
   harvestman status crawl-data                             how the crawl stands
   harvestman why https://example.org/page                  what became of one URL, and why
@@ -56,6 +57,10 @@ def main(argv: list[str] | None = None) -> int:
         options = parser().parse_args(argv)
     except SystemExit as wanted:
         return wanted.code if isinstance(wanted.code, int) else 2
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -67,9 +72,11 @@ def main(argv: list[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _reader_gone()
+    except OSError as error:
+        return _os_refused(error, getattr(options, "data", None))
     except Exception:  # the last resort: everything expected was caught above
         traceback.print_exc()
-        print(f"harvestman: this is a bug; please take the lines above to {REPORT_TO}", file=sys.stderr)
+        print(REPORT, file=sys.stderr)
         return 1
 
 
@@ -77,3 +84,13 @@ def _reader_gone() -> int:
     """`harvestman export ... | head`: the reader has had enough, which is no failure."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _os_refused(error: OSError, data: Path | str | None) -> int:
+    """A missing directory, a full disk, a taken port: nobody's bug. What lies in the data directory counts as its."""
+    # Of a rename it is the second name that the user knows.
+    name = error.filename2 or error.filename
+    reason = error.strerror or str(error)
+    print(f"harvestman: {os.fsdecode(name)}: {reason}" if name else f"harvestman: {reason}", file=sys.stderr)
+    inside = isinstance(name, str | bytes) and data and Path(os.fsdecode(name)).is_relative_to(data)
+    return StateError.exit_code if inside else UsageError.exit_code

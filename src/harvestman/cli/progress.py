@@ -17,6 +17,8 @@ from harvestman.model import Instant, Tally
 from harvestman.supervise import Progress
 
 LINE_EVERY = 5.0
+STEADY_AFTER = 100
+"""Pages of a run from which on CPU per page is shown: before, it is that of starting up."""
 RATE_OVER = 5.0
 """Seconds the current pace is measured over."""
 
@@ -62,8 +64,8 @@ def queued(tally: Tally) -> int:
 
 
 def cpu_per_page(progress: Progress) -> str:
-    """CPU of the workers for each page of this run; a dash before the first."""
-    return f"{progress.cpu / progress.run_pages * 1000:.1f} ms" if progress.run_pages else "-"
+    """CPU of the workers for each page of this run; a dash while start-up dominates."""
+    return f"{progress.cpu / progress.run_pages * 1000:.1f} ms" if progress.run_pages >= STEADY_AFTER else "-"
 
 
 def waiting_words(progress: Progress, now: Instant) -> str:
@@ -74,6 +76,14 @@ def waiting_words(progress: Progress, now: Instant) -> str:
         until = words.moment(Instant(progress.next_at))
         return f"every host is resting; the next may be asked in {words.span(progress.next_at - now)} ({until})"
     return ""
+
+
+def deaths(progress: Progress) -> str:
+    """Workers that did not live."""
+    if not progress.restarts:
+        return ""
+    again = "was started again" if progress.restarts == 1 else "were started again"
+    return f"{words.plural(progress.restarts, 'worker')} died and {again}"
 
 
 class Silence:
@@ -123,8 +133,7 @@ def line(progress: Progress, pages_a_second: float, now: Instant) -> str:
         words.size(tally.bytes),
         f"{cpu_per_page(progress)} CPU/page",
     ]
-    waiting = waiting_words(progress, now)
-    return ", ".join([*parts, waiting] if waiting else parts)
+    return ", ".join([*parts, *(note for note in (deaths(progress), waiting_words(progress, now)) if note)])
 
 
 class Screen:
@@ -186,5 +195,5 @@ def _note(progress: Progress, now: Instant) -> str:
     if progress.state == "draining":
         return "finishing what is in flight; Ctrl-C again stops at once, nothing is lost"
     if progress.restarts and progress.state == "crawling":
-        return f"{words.plural(progress.restarts, 'worker')} died and came back; see the logs in the data directory"
+        return f"{deaths(progress)}; see the logs in the data directory"
     return waiting_words(progress, now)

@@ -8,11 +8,13 @@ from harvestman.model import Instant
 from harvestman.views import MAX_PLACE
 
 CHAIN_SHOWN = 12
+COPY_SHOWN = 40
 
 
 def told(explanation: Explanation, now: Instant) -> str:
     """The verdict first, then what it rests on."""
-    lines = [explanation.url, f"  {_verdict(explanation, now)}"]
+    typed = explanation.verdict == "not-a-url"
+    lines = [repr(explanation.url) if typed else explanation.url, f"  {verdict(explanation, now)}"]
     if explanation.spelt:
         lines.append(f"  known as {explanation.spelt}")
     if explanation.visit:
@@ -20,7 +22,9 @@ def told(explanation: Explanation, now: Instant) -> str:
     if explanation.found:
         lines += _found(explanation.found)
     if explanation.robots:
-        lines += _robots(explanation.robots, now)
+        lines += _robots(explanation.robots, explanation.host, now)
+        if explanation.verdict == "robots":
+            lines += _copy(explanation.robots)
     if explanation.host:
         lines += _host(explanation.host, now)
     return "\n".join(lines)
@@ -33,7 +37,8 @@ def _row(name: str, text: str) -> str:
 # -- the verdict -----------------------------------------------------------------------------------------------------
 
 
-def _verdict(explanation: Explanation, now: Instant) -> str:
+def verdict(explanation: Explanation, now: Instant) -> str:
+    """What became of it, in one line."""
     visit = explanation.visit
     reason = visit.reason if visit else "unknown"
     target = visit.target if visit else ""
@@ -55,14 +60,16 @@ def _verdict(explanation: Explanation, now: Instant) -> str:
         case "waiting":
             return _waiting(explanation, now)
         case "not-a-url":
-            return f"never fetched: {explanation.admission.reason if explanation.admission else reason}"
+            return f"not a URL we could crawl: {explanation.admission.reason if explanation.admission else reason}"
+        case "robots":
+            return "asked for on its own, before any page of its origin, and kept for a day; it is no page of the crawl"
     return _unseen(explanation)
 
 
 def _unseen(explanation: Explanation) -> str:
     admission = explanation.admission
     if admission is None or admission.admitted:
-        return "never seen: it would be crawled, but no page fetched so far links to it"
+        return "never seen: no followed link led to it" + (f" ({admission.reason})" if admission else "")
     return f"never seen, and would not be crawled: {admission.reason}"
 
 
@@ -70,15 +77,28 @@ def _waiting(explanation: Explanation, now: Instant) -> str:
     """The one thing it waits for first of all."""
     host, robots, queue = explanation.host, explanation.robots, explanation.queue
     if host and host.sick_until > now:
-        return f"waiting: its host failed too often and rests until {words.ahead(host.sick_until, now)}"
-    if robots and robots.standing == "forbid":
+        rest = words.ahead(host.sick_until, now)
+        return f"waiting: its host failed too often and rests until {rest}{_last_failure(explanation)}"
+    if robots and robots.unreachable_since and robots.standing != "rules":
         return (
             f"waiting: robots.txt cannot be had ({robots.reason}), which forbids everything; "
-            f"it is asked for again {words.ahead(robots.expires, now)}"
+            f"it is asked for again {words.ahead(_asked_again(robots, host), now)}"
         )
     if queue and queue.retry_at:
         return f"waiting to be tried again {words.ahead(queue.retry_at, now)}{_attempts(explanation, queue)}"
     return f"waiting in the queue of its host{_place(queue)}"
+
+
+def _last_failure(explanation: Explanation) -> str:
+    robots, visit = explanation.robots, explanation.visit
+    if robots and robots.unreachable_since:
+        return f"; its robots.txt cannot be had: {robots.reason}"
+    return f"; the last failure: {visit.reason}" if visit and visit.reason else ""
+
+
+def _asked_again(robots: RobotsSay, host: HostSays | None) -> Instant:
+    """Not before the host may be asked for anything."""
+    return max(robots.expires, host.next_allowed, host.sick_until) if host else robots.expires
 
 
 def _attempts(explanation: Explanation, queue: Queued) -> str:
@@ -118,15 +138,22 @@ def _found(found: Found) -> list[str]:
     return lines
 
 
-def _robots(robots: RobotsSay, now: Instant) -> list[str]:
+def _robots(robots: RobotsSay, host: HostSays | None, now: Instant) -> list[str]:
     lines = [_row("robots", f"{robots.origin}/robots.txt: {_says(robots)}")]
     if robots.fetched_at:
         copy = f"{robots.copy_bytes:,} bytes, sha256 {robots.copy_sha256[:16]}" if robots.copy_bytes else "no rules"
         lines.append(_row("", f"copy of {words.moment(robots.fetched_at)}: {copy} ({robots.reason})"))
     else:
         lines.append(_row("", f"no copy yet; asked {words.moment(robots.tried_at)}: {robots.reason}"))
-    lines.append(_row("", f"asked for again {words.ahead(robots.expires, now)}"))
+    lines.append(_row("", f"asked for again {words.ahead(_asked_again(robots, host), now)}"))
     return lines
+
+
+def _copy(robots: RobotsSay) -> list[str]:
+    """The copy we hold, as far as it is short."""
+    shown = robots.copy.splitlines()
+    more = [f"... {len(shown) - COPY_SHOWN:,} more lines"] if len(shown) > COPY_SHOWN else []
+    return [f"    | {line}" for line in [*shown[:COPY_SHOWN], *more]]
 
 
 def _says(robots: RobotsSay) -> str:

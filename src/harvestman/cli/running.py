@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from harvestman import __version__
 from harvestman.cli import paper, settings, summary, words
-from harvestman.cli.crawl import SIM_DATA, SIM_PATIENCE, SIM_SEED
+from harvestman.cli.crawl import SIM_DATA, SIM_HOSTS, SIM_PAGES, SIM_PATIENCE, SIM_PROFILE, SIM_SEED
 from harvestman.cli.lock import locked
 from harvestman.cli.progress import Display, display
 from harvestman.cli.settings import Settings
@@ -33,20 +34,39 @@ from harvestman.supervise import Ending, Supervisor
 from harvestman.wiring import prepare, resolver_address
 
 PROBLEMS_SHOWN = 10
-INTERRUPTED, VIOLATIONS = 130, 5
+INTERRUPTED, VIOLATIONS, NOTHING = 130, 5, 6
 
 
 def run(options: argparse.Namespace) -> int:
     """Crawl, then say how it went."""
-    return _run_simulated(options) if options.sim else _run(options, _given_seeds(options), None)
+    if options.sim:
+        return _run_simulated(options)
+    _refuse_without_sim(options)
+    return _run(options, _given_seeds(options), None)
+
+
+def _refuse_with_sim(options: argparse.Namespace) -> None:
+    if options.urls or options.seeds:
+        raise UsageError("--sim crawls its own web: leave the URLs and --seeds away")
+    for name in ("dns", "allow", "scope"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--sim crawls its own web, all of it, by its own name server: leave --{name} away")
+
+
+def _refuse_without_sim(options: argparse.Namespace) -> None:
+    for name in ("hosts", "pages", "profile"):
+        if getattr(options, f"sim_{name}") is not None:
+            raise UsageError(f"--sim-{name} says what the simulated web is like: add --sim, or leave it away")
 
 
 def _run_simulated(options: argparse.Namespace) -> int:
-    if options.urls or options.seeds:
-        raise UsageError("--sim crawls its own web: leave the URLs and --seeds away")
+    _refuse_with_sim(options)
     options.data = options.data or SIM_DATA
     options.patience = SIM_PATIENCE if options.patience is None else options.patience
-    plan = Plan(options.sim_hosts, options.sim_pages, SIM_SEED, options.sim_profile)
+    plan = Plan(
+        SIM_HOSTS if options.sim_hosts is None else options.sim_hosts,
+        SIM_PAGES if options.sim_pages is None else options.sim_pages, SIM_SEED, options.sim_profile or SIM_PROFILE,
+    )  # fmt: skip
     with simulated(plan, Path(options.data)) as web:
         options.scope, options.dns, options.allow = "all", web.dns, ["127.0.0.0/8"]
         return _run(options, web.seeds, web)
@@ -61,6 +81,8 @@ def _run(options: argparse.Namespace, seeds: list[str], web: Running | None) -> 
         _say_settings(options, config, Layout(Path(config.data)))
         layout = prepare(config, seeds)
         settings.remember(layout.data, chosen.given)
+        if not options.quiet:
+            _talk(_opening(config, layout))
         screen = display(_title(config, web), options.quiet)
         try:
             ending = _crawl(config, layout, screen)
@@ -83,9 +105,15 @@ def _check(options: argparse.Namespace, chosen: Settings, seeds: list[str]) -> N
             f"{layout.data} holds no crawl to go on with: name at least one URL, or --seeds FILE, or try --sim"
         )
     else:
-        mode, patterns = scope_of(config.scope)
+        mode, patterns = scope_of(_known_scope(config.scope))
         Scope.build(mode, seeds, patterns)  # says what is wrong with it
     consent.refuse_rudeness(_with_fixed_scope(config, layout), [*layout.seeds(), *seeds])
+
+
+def _known_scope(scope: str) -> str:
+    if scope not in ("site", "host", "path", "all") and not scope.startswith("@"):
+        raise UsageError(f"no such scope: {scope!r}; choose site, host, path, all, or @FILE for a file of patterns")
+    return scope
 
 
 def _with_fixed_scope(config: Config, layout: Layout) -> Config:
@@ -113,6 +141,15 @@ def _talk(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def _opening(config: Config, layout: Layout) -> str:
+    """What is about to be done, and in whose name."""
+    seeds = words.plural(len(layout.seeds()), "seed")
+    return (
+        f"Crawling {seeds} (scope {layout.read().scope}) into {layout.data}, as {config.user_agent(__version__)}, "
+        f"{words.span(config.politeness.delay)} between requests to a host"
+    )
+
+
 def _title(config: Config, web: Running | None) -> str:
     return f"the simulated web, into {config.data}" if web else f"into {config.data}"
 
@@ -132,6 +169,11 @@ def _checked(urls: list[str] | tuple[str, ...]) -> list[str]:
         return [from_seed(url) for url in urls]
     except UrlError as error:
         raise UsageError(f"cannot crawl that: {error}") from None
+
+
+def _bare(urls: list[str]) -> frozenset[str]:
+    """The request forms of those that came without a scheme, which makes them https."""
+    return frozenset(from_seed(url) for url in urls if "://" not in url)
 
 
 def _tell_problems(path: Path, found: Seeds) -> None:
@@ -181,7 +223,7 @@ async def _supervised(config: Config, layout: Layout, screen: Display) -> Ending
 
 
 def _conclude(options: argparse.Namespace, config: Config, layout: Layout, ending: Ending, web: Running | None) -> int:
-    found = summary.summarise(ending, layout, config.limits.patience)
+    found = summary.summarise(ending, layout, config, _bare([*options.urls, *config.seeds]))
     report = _audited(config, ending, web)
     if options.json:
         audited = f',"audit":{report.to_json()}' if report else ""
@@ -190,7 +232,9 @@ def _conclude(options: argparse.Namespace, config: Config, layout: Layout, endin
         _print_all(found, config, report, web)
     if ending.reason == "interrupted":
         return INTERRUPTED
-    return VIOLATIONS if report and not report.ok else 0
+    if report and not report.ok:
+        return VIOLATIONS
+    return NOTHING if summary.fetched_nothing(ending) else 0
 
 
 def _audited(config: Config, ending: Ending, web: Running | None) -> Report | None:

@@ -82,7 +82,7 @@ def remembered(data: Path) -> Tree:
     path = data / "settings.json"
     try:
         return msgspec.json.decode(path.read_bytes(), type=Tree)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, msgspec.MsgspecError) as error:
         raise StateError(f"{path} cannot be read: {error}; delete it to go on with the defaults") from None

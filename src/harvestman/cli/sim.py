@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from pathlib import Path
 
+from harvestman.errors import UsageError
 from harvestman.sim.plan import PROFILES, Plan
 
 EPILOG = """\
@@ -56,7 +58,14 @@ def run(options: argparse.Namespace) -> int:
             options.seeds_out.write_text("".join(f"{seed}\n" for seed in seeds))
         print(_told(options, plan, seeds, port, dns_port), file=sys.stderr, flush=True)
 
-    serve(plan, options.port, options.dns_port, options.log, ready)
+    try:
+        serve(plan, options.port, options.dns_port, options.log, ready)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise UsageError(
+            f"port {options.port} or {options.dns_port} is taken: name others with --port and --dns-port (0 is any)"
+        ) from None
     return 0
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from harvestman.errors import HarvestmanError, UsageError
+from harvestman.errors import HarvestmanError, StateError, UsageError
 from harvestman.sim.plan import Plan
 from harvestman.sim.server import run
 from harvestman.sim.web import Web
@@ -65,9 +65,12 @@ def _clear(data: Path) -> None:
     """Each simulated crawl begins anew. A directory that no simulated crawl made is left alone."""
     if (data / LOG).exists():
         shutil.rmtree(data)
-    elif data.exists() and any(data.iterdir()):
+    elif data.is_dir() and any(data.iterdir()):
         raise UsageError(f"{data} is not empty and no simulated crawl made it: name another directory with --data")
-    data.mkdir(parents=True, exist_ok=True)
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{data}: {error.strerror}: name another --data") from None
 
 
 def _serve(plan: Plan, log: Path, pipe: Connection) -> None:

@@ -8,8 +8,10 @@ import time
 
 import msgspec
 
-from harvestman.cli import words
-from harvestman.cli.progress import queued
+from harvestman.cli import nothing, words
+from harvestman.cli.nothing import FailedSeed, failed_seeds
+from harvestman.cli.progress import STEADY_AFTER, queued
+from harvestman.config import Config
 from harvestman.layout import Layout
 from harvestman.model import Instant
 from harvestman.supervise import Ending
@@ -41,23 +43,32 @@ class Summary(msgspec.Struct):
     workers: int
     restarts: int
     patience: float
+    failed_seeds: list[FailedSeed] = []
+    """The first seeds, when nothing at all could be fetched."""
 
 
-def summarise(ending: Ending, layout: Layout, patience: float) -> Summary:
-    """Put the ending and a look at the data together."""
+def summarise(ending: Ending, layout: Layout, config: Config, bare: frozenset[str] = frozenset()) -> Summary:
+    """Put the ending and a look at the data together. `bare`: seeds that were given without a scheme."""
     progress = ending.progress
+    now = Instant(time.time())
     with View(layout) as view:
         tally = view.tally()
         counted = tally.discovered <= COUNTED_UP_TO
         census = view.census(0, lambda number: None) if counted else None
-        sick = asyncio.run(view.sick(Instant(time.time())))
+        sick = asyncio.run(view.sick(now))
+    failed = asyncio.run(failed_seeds(layout, config, bare, now)) if fetched_nothing(ending) else []
     waiting = census.by_status["pending"] if census else queued(tally)
     return Summary(
         ending.reason, str(layout.data), tally.pages, progress.run_pages, tally.duplicates, tally.bytes,
         tally.requests, tally.discovered, tally.blocked, waiting, tally.errors,
         census.by_status if census else None, sick, round(progress.elapsed, 3), round(progress.cpu, 3),
-        progress.workers, progress.restarts, patience,
+        progress.workers, progress.restarts, config.limits.patience, failed,
     )  # fmt: skip
+
+
+def fetched_nothing(ending: Ending) -> bool:
+    """Whether the crawl ended by itself without a single page, now or in an earlier run."""
+    return ending.reason == "finished" and not ending.progress.tally.pages
 
 
 def as_json(summary: Summary) -> str:
@@ -74,9 +85,10 @@ _HOW = {
 def told(summary: Summary, resume: str) -> str:
     """The summary in plain words. `resume` is the command that goes on with the crawl."""
     rate = summary.run_pages / summary.seconds if summary.seconds else 0.0
-    cpu = f", {summary.cpu_seconds / summary.run_pages * 1000:.1f} ms CPU a page" if summary.run_pages else ""
+    steady = summary.run_pages >= STEADY_AFTER
+    cpu = f", {summary.cpu_seconds / summary.run_pages * 1000:.1f} ms CPU a page" if steady else ""
     lines = [
-        f"{_HOW.get(summary.reason, summary.reason)}.",
+        *_heading(summary),
         "",
         _row(
             "this run", f"{words.plural(summary.run_pages, 'page')} in {words.span(summary.seconds)}, {rate:.1f}/s{cpu}"
@@ -85,12 +97,19 @@ def told(summary: Summary, resume: str) -> str:
         _row("URLs found", f"{summary.discovered:,}{_statuses(summary)}"),
         _row("robots.txt", f"forbids {words.plural(summary.blocked, 'URL')}"),
         _row("errors", f"{sum(summary.errors.values()):,}{_bracketed(words.listed(summary.errors, 5))}"),
-        _row("still queued", f"{summary.waiting:,}{_why_queued(summary)}"),
+        _row("still queued", f"{words.plural(summary.waiting, 'URL')}{_why_queued(summary)}"),
         _row("data", f"{summary.data}: raw records in warc/, pages in pages/, what is known of each URL in state/"),
     ]
     if summary.restarts:
         lines.append(_row("restarts", f"{summary.restarts} of a worker; see {summary.data}/logs"))
     return "\n".join([*lines, "", *_next_steps(summary, resume)])
+
+
+def _heading(summary: Summary) -> list[str]:
+    if not summary.failed_seeds:
+        return [f"{_HOW.get(summary.reason, summary.reason)}."]
+    seeds = [line for seed in summary.failed_seeds for line in nothing.told(seed)]
+    return ["Nothing could be fetched.", "", *seeds]
 
 
 def _row(name: str, text: str) -> str:
@@ -111,11 +130,12 @@ def _why_queued(summary: Summary) -> str:
     """A finished crawl may leave URLs of hosts that do not answer."""
     if not summary.waiting or summary.reason != "finished":
         return ""
-    left = f", on hosts that could not be asked within {words.span(summary.patience)}"
+    left = f" on hosts that could not be asked within {words.span(summary.patience)}"
     if not summary.sick_hosts:
         return left
-    until = words.moment(summary.sick_hosts[0].until)
-    return f"{left}; {len(summary.sick_hosts):,} of them failed too often and rest until {until}"
+    number, until = len(summary.sick_hosts), words.moment(summary.sick_hosts[0].until)
+    rest = f"rests until {until}" if number == 1 else f"rest, the first until {until}"
+    return f"{left}; {words.plural(number, 'host')} failed too often and {rest}"
 
 
 def _next_steps(summary: Summary, resume: str) -> list[str]:

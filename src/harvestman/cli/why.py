@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from harvestman.config import Config
+from harvestman.errors import UrlError
 from harvestman.model import Instant
 
 EPILOG = """\
@@ -41,4 +42,4 @@ def run(options: argparse.Namespace) -> int:
     now = Instant(time.time())
     found = asyncio.run(explain.look(options.url, options.data, now))
     print(explain.as_json(found) if options.json else reasons.told(found, now))
-    return 0
+    return UrlError.exit_code if found.verdict == "not-a-url" else 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harvestman.cli import words
 from harvestman.errors import UsageError
-from harvestman.export import Exported, Row, counted_aloud, duplicate_rows, rows, write_jsonl, write_parquet
+from harvestman.export import Exported, Row, appearing, counted_aloud, duplicate_rows, rows, write_jsonl, write_parquet
 from harvestman.layout import Layout
 from harvestman.store.cdxj import build_index
 from harvestman.store.pages import read_pages
@@ -42,16 +42,22 @@ def _write(options: argparse.Namespace, layout: Layout, counted: Exported) -> st
     if options.format == "parquet":
         if options.output == "-":
             raise UsageError("Parquet cannot be written to stdout: name a file with --output")
-        path = Path(options.output) if options.output else layout.data / "export" / "pages.parquet"
+        path = Path(options.output) if options.output else _usual(layout)
         write_parquet(table, path, links=options.links)
         return str(path)
     if options.output in (None, "-"):
         write_jsonl(table, sys.stdout.buffer, links=options.links)
         sys.stdout.buffer.flush()
         return "stdout"
-    with Path(options.output).open("wb") as file:
+    with appearing(Path(options.output)) as part, part.open("wb") as file:
         write_jsonl(table, file, links=options.links)
     return str(options.output)
+
+
+def _usual(layout: Layout) -> Path:
+    """Where Parquet goes unless told otherwise; the one directory that is made for it."""
+    (layout.data / "export").mkdir(exist_ok=True)
+    return layout.data / "export" / "pages.parquet"
 
 
 def _table(options: argparse.Namespace, layout: Layout, counted: Exported) -> Iterator[Row]:

@@ -30,7 +30,9 @@ def reshard(layout: Layout, facts: CrawlFile, workers: int) -> None:
                 states[target].copy_partition(states[source], Partition(partition))
         _retire(layout, states, workers)
         _recall(layout, states, facts.workers)
+        seq = max(int(state.read_mark("seq") or 0) for state in states)
         for state in states:
+            state.put_mark("seq", b"%d" % seq)  # numbers only grow, whoever owned a host before
             state.put_mark("opened", b"0")  # a new owner: it waits a full interval before it asks
         states[0].put_mark("tally", msgspec.msgpack.encode(_summed(states)))
         for state in states[1:]:

@@ -331,5 +331,5 @@ def _explain(directory: Path, words: str) -> str:
     if "lock" in words.lower():
         return f"{directory} is in use by another crawl: wait for it, or stop it first"
     if "Corruption" in words:
-        return f"{directory} is damaged ({words}); `harvestman repair` can rebuild it from what is readable"
+        return f"{directory} is damaged ({words}); restore it from a copy, or begin anew in another directory"
     return f"cannot open {directory}: {words}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from harvestman.headers import parse_fields
+
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
 ACCEPT_LANGUAGE = "en,*;q=0.5"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -44,29 +46,8 @@ def large(kind: str) -> bool:
 
 
 def parse_headers(lines: Sequence[bytes]) -> dict[str, str]:
-    """Field lines (status line first, blank line last) as lower-case names; repeats joined by ', '.
-
-    A folded line continues the field before it; a line without a colon is not a field and is left out.
-    """
-    fields: dict[str, str] = {}
-    name = ""
-    for line in lines[1:]:
-        text = line.decode("latin-1")
-        if text[0] in " \t":
-            _continue(fields, name, text.strip())
-            continue
-        name, colon, value = text.partition(":")
-        if not colon:
-            continue
-        name = name.strip().lower()
-        value = value.strip()
-        fields[name] = f"{fields[name]}, {value}" if name in fields else value
-    return fields
-
-
-def _continue(fields: dict[str, str], name: str, more: str) -> None:
-    if more and name in fields:
-        fields[name] = f"{fields[name]} {more}"
+    """The fields of a head (status line first, blank line last), read as the store reads it back."""
+    return parse_fields(lines[1:])
 
 
 def status_of(line: bytes) -> int:

@@ -16,7 +16,7 @@ from random import Random
 
 from harvestman.config import Config
 from harvestman.frontier.book import Entry, RobotsBook
-from harvestman.frontier.gates import Gate, Gates
+from harvestman.frontier.gates import Gates
 from harvestman.frontier.hosts import Errand, Host, Place
 from harvestman.frontier.residents import Residents
 from harvestman.frontier.routing import Routed, Router
@@ -157,44 +157,47 @@ class Frontier:
         return None
 
     async def _try(self, host: Host, now: Instant) -> Lease | None:
-        gate = self._open_gate(host, now)
-        if gate is None:
+        if host.clock.next_allowed > now:
+            # Its clock was set while it waited for something else.
+            self._schedule.push(host, host.clock.next_allowed)
+            return None
+        address = host.address if host.address_until > now else ""
+        if address and not self._passes(host, address, now):
             return None
         wanted = await self._choose(host, now)
-        if wanted is None or not self._site_slot(host, now):
+        # Without an address the slot is taken by `claim`: a slow resolver must not bunch requests to a site.
+        if wanted is None or (address and not self._site_slot(host, now)):
             return None
         url, url_id, record, origin, robots, hops = wanted
         host.place = Place.LEASED
         host.slot = Instant(0.0)
         host.served += 1
         self._leased += 1
-        address = host.address if host.address_until > now else ""
         if address:
-            gate.busy = True
+            self._gates.at(address).busy = True
         return Lease(host.name, address, url, url_id, record, origin, robots, hops, now)
 
-    def _open_gate(self, host: Host, now: Instant) -> Gate | None:
-        """The gate of the host's address, if it may be passed now; otherwise the host is put where it waits."""
-        if host.address_until <= now:
-            return Gate()
-        gate = self._gates.at(host.address)
+    def _passes(self, host: Host, address: str, now: Instant) -> bool:
+        """May its address be asked now? If not, the host is put where it waits."""
+        gate = self._gates.at(address)
         if gate.busy:
             host.place = Place.BEHIND
             gate.waiting.append(host)
-            return None
-        if gate.next_allowed > now:
+        elif gate.next_allowed > now:
             self._schedule.push(host, gate.next_allowed)
-            return None
-        return gate
+        else:
+            return True
+        return False
 
     async def _choose(self, host: Host, now: Instant) -> tuple[str, UrlId, UrlRecord | None, Origin, bool, int] | None:
         """The next thing to ask of a host: an errand, its robots.txt, or the first URL that robots.txt allows."""
         if host.errands:
             errand = host.errands[0]
             return errand.url, UrlId(b""), None, errand.origin, True, errand.hops
-        blocked = self.blocked
+        looked_at = 0
         while host.window or await host.refill(self._state, self._window_size()):
-            if self.blocked - blocked >= BLOCKED_AT_ONCE:
+            looked_at += 1
+            if looked_at > BLOCKED_AT_ONCE:
                 self._schedule.push(host, now)
                 return None
             head = host.window[0]
@@ -271,11 +274,11 @@ class Frontier:
         """The address of a lease is known now. False: it is taken or too early, the lease is over, the host waits."""
         host = self._residents[lease.host]
         host.address, host.address_until = address, until
-        gate = self._open_gate(host, now)
-        if gate is None:
+        if not self._passes(host, address, now) or not self._site_slot(host, now):
             self._leased -= 1
             return False
-        gate.busy = True
+        host.slot = Instant(0.0)
+        self._gates.at(address).busy = True
         lease.address = address
         return True
 
@@ -289,11 +292,22 @@ class Frontier:
         host.fetched += decision.status is Status.FETCHED
         self._back(host, answer.finished)
 
-    def settle_replayed(self, lease: Lease, record: UrlRecord, decision: Decision, visit: Visit) -> None:
-        """The same for an answer that an earlier process stored and did not live to take in: no host was leased."""
-        _, _, partition = self._router.place(lease.host)
-        self.changes.unqueued.append((partition, lease.host, record.bucket, record.seq))
+    async def settle_replayed(
+        self, lease: Lease, record: UrlRecord, answer: Answer, decision: Decision, visit: Visit, chance: float
+    ) -> None:
+        """The same for an answer that an earlier process stored and did not live to take in: no host was leased.
+
+        What the answer asked of us (Retry-After) is obeyed all the same.
+        """
+        name, _, partition = self._router.place(lease.host)
+        host = await self._residents.bring(name, partition, self.changes.hosts)
+        before = host.clock.next_allowed
+        self._set_clock(host, answer, chance)
+        host.clock = replace(host.clock, next_allowed=max(before, host.clock.next_allowed))
+        self.changes.unqueued.append((partition, name, record.bucket, record.seq))
         self._record(lease.id, record, decision, visit)
+        self.changes.hosts[name] = (partition, host.record())
+        self._enqueue(host)
 
     def _record(self, url: UrlId, record: UrlRecord, decision: Decision, visit: Visit) -> None:
         if decision.rename:
@@ -311,6 +325,10 @@ class Frontier:
         asked = self._return(lease, answer, chance)
         host = self._residents.get(urls.host_of(lease.origin)) or asked
         previous = await self._book.record(host.partition, lease.origin)
+        if lease.hops and isinstance(answer, Failure) and answer.kind is FailureKind.GUARD:
+            # Its robots.txt leads where we may not go, which says nothing against the host itself.
+            detail = f"robots.txt leads to {answer.url}: {answer.detail}"
+            answer = replace(answer, kind=FailureKind.CONNECT, detail=detail)
         record = ladder.settle(lease.origin, previous, answer, body, answer.finished)
         entry = self._book.learn(record)
         self.changes.robots[lease.origin] = (host.partition, record)
@@ -367,13 +385,16 @@ class Frontier:
         """Give back what a lease took: the address at once, the host's clock by what the answer was."""
         host = self._residents[lease.host]
         self._leased -= 1
-        rules = self._config.politeness
         if lease.address:
             for other, when in self._gates.leave(lease.address, answer.finished):
                 self._schedule.push(other, when)
+        self._set_clock(host, answer, chance)
+        return host
+
+    def _set_clock(self, host: Host, answer: Answer, chance: float) -> None:
+        rules = self._config.politeness
         floor = politeness.asked_delay(rules, host.crawl_delay)
         host.clock = politeness.after(host.clock, answer, floor, rules, self._config.retry, chance)
-        return host
 
     def _back(self, host: Host, now: Instant) -> None:
         """A host is free again: to disk if others need its place more, else to where it waits for its turn."""

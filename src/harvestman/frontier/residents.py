@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 from harvestman.config import Config
 from harvestman.frontier.hosts import ALL_BUCKETS, Host, Place
@@ -142,8 +143,8 @@ class Residents:
         """Put out idle hosts; returns how many places are free."""
         excess = len(self._hosts) + wanted - self._config.memory.resident_hosts
         if excess > 0 and self._idle:
-            gone = [name for name, host in self._idle.items() if not host.away and name not in staged][:excess]
-            for name in gone:
+            idle = (name for name, host in self._idle.items() if not host.away and name not in staged)
+            for name in list(islice(idle, excess)):
                 del self._idle[name]
                 self._hosts.pop(name, None)
         return self._config.memory.resident_hosts - len(self._hosts)

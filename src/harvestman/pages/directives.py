@@ -32,22 +32,22 @@ def from_words(content: str) -> Directives:
 def from_header(value: str, agent: str) -> Directives:
     """The directives of an X-Robots-Tag header that are for all robots or for `agent`.
 
-    `name: a, b` is for that robot alone, up to the next name; repeated headers come joined by commas.
+    Repeated headers come joined by commas, so `name: a, b` may have been two: `a` is for that robot alone, `b` perhaps
+    for everybody. In doubt we obey.
     """
     if not value:
         return Directives()
-    ours = [words for words, robot in _by_robot(value) if robot in ("", "*", agent.lower())]
+    ours = [words for words, robot in _by_robot(value) if robot in ("", "*", agent.strip().lower())]
     return from_words(",".join(ours))
 
 
 def _by_robot(value: str) -> list[tuple[str, str]]:
-    robot = ""
+    """The directives with the robot each is surely meant for alone; '' for those that may be everybody's."""
     parts: list[tuple[str, str]] = []
     for part in value.lower().split(","):
         name, colon, rest = part.strip().partition(":")
         if not colon or " " in name:  # a colon after several words is one of a date
-            parts.append((part, robot))
+            parts.append((part, ""))
         elif name not in _VALUED:
-            robot = name
-            parts.append((rest, robot))
+            parts.append((rest, name.strip()))
     return parts

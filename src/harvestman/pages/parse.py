@@ -98,7 +98,7 @@ def _metadata(document: Document, agent: str) -> tuple[str, Directives]:
         name = (element.attr("name") or "").strip().lower()
         if name == "description" and not description:
             description = " ".join((element.attr("content") or "")[:_DESCRIPTION].split())
-        elif name in ("robots", agent.lower()):
+        elif name in ("robots", agent.strip().lower()):
             asked |= from_words(element.attr("content") or "")
     return description, asked
 

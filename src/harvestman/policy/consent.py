@@ -45,12 +45,14 @@ def stays_home(config: Config, seeds: Iterable[str]) -> bool:
     """Whether nothing outside loopback can be touched.
 
     Loopback seeds with a scope that cannot leave them; or the simulated web: names under .test, answered by a name
-    server on loopback, with loopback allowed.
+    server on loopback, with loopback allowed. Such a name server alone proves nothing: 127.0.0.53 answers for the
+    whole Internet, so from a loopback seed a wide scope could lead anywhere.
     """
+    simulated = _simulated(config)
+    narrow = config.scope in ("site", "host", "path")
     hosts = {host_of(seed) for seed in seeds}
-    if _simulated(config) and all(_loopback(host) or host.endswith(".test") for host in hosts):
-        return True
-    return config.scope in ("site", "host", "path") and all(_loopback(host) for host in hosts)
+    at_home = all((simulated and host.endswith(".test")) or (narrow and _loopback(host)) for host in hosts)
+    return at_home and (simulated or narrow)
 
 
 def hurried(config: Config) -> bool:
@@ -80,7 +82,8 @@ def _check_literals(config: Config, seeds: list[str]) -> None:
         host = host_of(seed)
         address = "127.0.0.1" if _named_loopback(host) else host
         if _is_address(address) and (reason := guard.refusal(address)):
-            network = "127.0.0.0/8" if _loopback(host) else f"{address}/{ip_address(address).max_prefixlen}"
+            literal = ip_address(address)
+            network = _LOOPBACK if literal in _LOOPBACK else f"{address}/{literal.max_prefixlen}"
             raise UsageError(f"seed {seed}: {reason}; if that is what you want, add --allow {network}")
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -20,6 +21,9 @@ PATIENCE: Final = Seconds(12 * 3600.0)
 """How long an unreachable robots.txt forbids everything before the last good copy may stand in."""
 KEPT: Final = Seconds(30 * 24 * 3600.0)
 """How old that copy may be; also the longest Retry-After we believe."""
+
+_SECONDS = re.compile(r"([0-9]+)((?:\.[0-9]{0,9})?)")
+"""RFC 9110 knows whole seconds alone; some servers write 120.0."""
 
 
 class Standing(enum.Enum):
@@ -62,10 +66,23 @@ def standing(record: RobotsRecord | None, now: Instant) -> Standing:
 
 
 def retry_after(headers: dict[str, str], now: Instant) -> Seconds | None:
-    """Return how long the server asks us to wait, from seconds or a date; None when it does not say so legibly."""
+    """Return how long the server asks us to wait, from seconds or a date; None when it does not say so legibly.
+
+    A repeated header comes joined by commas: its first legible value counts. A date has a comma of its own, so the
+    whole is tried first.
+    """
     value = headers.get("retry-after", "").strip()
-    if value.isascii() and value.isdigit():
-        return Seconds(float(value[:9]))
+    for text in (value, *value.split(",")):
+        asked = _pause(text.strip(), now)
+        if asked is not None:
+            return asked
+    return None
+
+
+def _pause(value: str, now: Instant) -> Seconds | None:
+    number = _SECONDS.fullmatch(value)
+    if number:
+        return Seconds(float(number[1][:9] + number[2]))
     try:
         moment = parsedate_to_datetime(value)
         if moment.tzinfo is None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 from harvestman.config import Limits, Retry
-from harvestman.errors import UrlError
 from harvestman.model import Answer, Failure, FailureKind, Instant, Response, Seconds, Status
 from harvestman.policy import urls
 from harvestman.policy.ladder import retry_after
@@ -69,13 +67,29 @@ def _again(
 def _redirected(url: str, answer: Response, hops: int, limits: Limits) -> Decision:
     if hops + 1 > limits.max_hops:
         return Decision(Status.REDIRECTED, f"more than {limits.max_hops} redirects", error="redirect_limit")
-    location = answer.headers["location"]
-    try:
-        target = urls.request_form(urljoin(url, location.strip()))
-    except (UrlError, ValueError) as error:
-        return Decision(Status.REDIRECTED, f"bad redirect: {error}", error="bad_redirect")
+    location = _readable(answer.headers["location"].strip(" \t"))
+    target = url if location.startswith("#") else urls.Base(url).resolve(location)
+    if target is None:
+        return Decision(Status.REDIRECTED, f"bad redirect: cannot fetch {location[:80]!r}", error="bad_redirect")
     if target == url:
         return Decision(Status.REDIRECTED, "redirects to itself", error="redirect_loop")
     if urls.key(target) == urls.key(url):
         return Decision(Status.PENDING, f"HTTP {answer.status}", retry_at=answer.finished, rename=target)
     return Decision(Status.REDIRECTED, f"HTTP {answer.status}", target=target)
+
+
+def _readable(location: str) -> str:
+    """Return a Location as its server meant it: header values are read as latin-1, but browsers take UTF-8 for UTF-8.
+
+    Other bytes are escaped one by one, so that the server gets back what it sent.
+    """
+    if location.isascii():
+        return location
+    try:
+        raw = location.encode("latin-1")
+    except UnicodeEncodeError:  # it never was bytes
+        return location
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in raw)

@@ -24,14 +24,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from harvestman.errors import UrlError, UsageError
 from harvestman.model import HostKey, SiteKey
 from harvestman.policy.sites import site_of
 from harvestman.policy.urls import from_seed, host_of
-
-MODES: Final = ("site", "host", "path", "all", "patterns")
 
 
 @dataclass(slots=True, frozen=True)
@@ -68,7 +65,7 @@ class Scope:
         if mode == "path":
             directories = tuple(sorted({_directory(url) for url in urls}))
             return cls(mode, frozenset(host_of(directory) for directory in directories), directories)
-        raise UsageError(f"no such scope: {mode!r}; choose one of {', '.join(MODES)}")
+        raise UsageError(f"no such scope: {mode!r}; choose site, host, path, all or @FILE")
 
     def admits(self, url: str, host: HostKey, site: SiteKey) -> bool:
         """Say whether a request form, with its host and site, belongs to the crawl."""

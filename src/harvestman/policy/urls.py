@@ -81,7 +81,7 @@ class Base:
             url = _without_tracking(url)
         if len(url) > MAX_URL or not url.startswith(_WEB) or ("@" in url and "@" in url.split("/", 3)[2]):
             return None
-        return url
+        return _without_dot(url) if "./" in url or ".:" in url else url
 
     def _resolve_odd(self, href: str) -> str | None:
         try:
@@ -177,7 +177,21 @@ def _request(href: str) -> str:
         raise UrlError(f"only http and https can be crawled, not {href[:80]!r}")
     if "@" in href and "@" in href.split("/", 3)[2]:
         raise UrlError("a URL with a user name or password is not crawled; remove what stands before the '@'")
-    return href
+    return _without_dot(href)
+
+
+def _without_dot(url: str) -> str:
+    """Drop the dot that may end a host: 'example.com.' is 'example.com', one server with one politeness clock.
+
+    Of several dots none goes: such a host has an empty label, exists nowhere, and must not become one that does.
+    """
+    end = url.find("/", 8)
+    host, colon, port = url[:end].rpartition(":")
+    if len(host) < 6:  # that colon was the scheme's
+        host, colon, port = url[:end], "", ""
+    if host[-1] != "." or host[-2] in "./":
+        return url
+    return f"{host[:-1]}{colon}{port}{url[end:]}"
 
 
 def _without_tracking(href: str) -> str:

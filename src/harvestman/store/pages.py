@@ -7,6 +7,7 @@ and made again from the raw records, so the log never holds a page that State do
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
@@ -34,12 +35,13 @@ class PageLog:
         self._name = name
         self._max_bytes = max_bytes
         self._zstd = zstandard.ZstdCompressor(level=1)
+        self._syncing = threading.Lock()  # a file must not be closed, and its number given away, under a running sync
         self._serial, self._length = self._cut_to(position)
-        self._file = os.open(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = self._open(self._serial)
 
     @property
     def position(self) -> tuple[str, int]:
-        return self._path().name, self._length
+        return self._path(self._serial).name, self._length
 
     def append(self, pages: Sequence[Page]) -> None:
         if self._length >= self._max_bytes:
@@ -55,19 +57,27 @@ class PageLog:
 
     def sync(self) -> None:
         """Make everything written so far survive a power cut. Slow: call it in a thread."""
-        os.fdatasync(self._file)
+        with self._syncing:
+            os.fdatasync(self._file)
 
     def close(self) -> None:
-        self.sync()
-        os.close(self._file)
+        with self._syncing:
+            os.fdatasync(self._file)
+            os.close(self._file)
 
-    def _path(self) -> Path:
-        return self._directory / f"{self._name}-{self._serial:05d}{SUFFIX}"
+    def _path(self, serial: int) -> Path:
+        return self._directory / f"{self._name}-{serial:05d}{SUFFIX}"
 
     def _rotate(self) -> None:
-        self.close()
-        self._serial, self._length = self._serial + 1, 0
-        self._file = os.open(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        # One step under the lock: a sync that waited for it must find the new file, not the number of a closed one.
+        with self._syncing:
+            os.fdatasync(self._file)
+            full, self._file = self._file, self._open(self._serial + 1)
+            self._serial, self._length = self._serial + 1, 0
+            os.close(full)
+
+    def _open(self, serial: int) -> int:
+        return os.open(self._path(serial), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def _cut_to(self, position: tuple[str, int] | None) -> tuple[int, int]:
         """Remove what was written after the last commit; returns (serial, length) to go on from.

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 
+from harvestman.headers import parse_fields
 from harvestman.model import Instant, Response
 
 IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -83,23 +84,16 @@ def protocol(head: bytes) -> str | None:
 def parse_record(data: bytes) -> tuple[dict[str, str], bytes]:
     """The header fields (lower-case names) and the block of an uncompressed record."""
     head, _, rest = data.partition(_END)
-    fields = header_fields(head)
+    fields = header_fields(head, "utf-8")
     return fields, rest[: int(fields.get("content-length", "0"))]
 
 
-def header_fields(head: bytes) -> dict[str, str]:
-    """The fields after the first line: lower-case names, repeated ones joined by ', ', folded lines unfolded."""
-    fields: dict[str, str] = {}
-    name = ""
-    for line in head.decode("utf-8", "replace").split("\n")[1:]:
-        if line[:1] in (" ", "\t") and name:
-            fields[name] = f"{fields[name]} {line.strip()}"
-            continue
-        name, colon, value = line.partition(":")
-        name, value = name.strip().lower(), value.strip()
-        if colon and name:
-            fields[name] = f"{fields[name]}, {value}" if name in fields else value
-    return fields
+def header_fields(head: bytes, encoding: str = "latin-1") -> dict[str, str]:
+    """The fields after the first line. HTTP heads are latin-1, those of WARC records UTF-8.
+
+    A stored head gives the dict that the fetcher made of the live one, but for the framing `stored_head` changed.
+    """
+    return parse_fields(head.split(b"\n")[1:], encoding)
 
 
 def response_of(fields: dict[str, str], block: bytes) -> Response:

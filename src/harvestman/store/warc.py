@@ -143,12 +143,19 @@ class WarcWriter:
     def _append(self, member: bytes, companion: bytes) -> RecordRef:
         """Write a record and its request. The response goes first: of a torn pair it is the half worth having."""
         if self._length >= self._max_bytes:
-            self.close()
-            self._serial += 1
-            self._open()
+            self._rotate()
         ref = RecordRef(self._name, self._length, len(member))
         self._put(member + companion)
         return ref
+
+    def _rotate(self) -> None:
+        # One step under the lock: a sync that waited for it must find the new file, not the number of a closed one.
+        with self._syncing:
+            os.fsync(self._file)
+            full = self._file
+            self._serial += 1
+            self._open()
+            os.close(full)
 
     def _put(self, data: bytes) -> None:
         """All of `data` or, when the disk refuses, nothing of it: a half record would hide all that follow."""
