@@ -14,6 +14,7 @@ import msgspec
 from harvestman.config import Config, check
 from harvestman.harvest import AcceptUrl
 from harvestman.layout import Layout
+from harvestman.lock import locked
 from harvestman.model import Page, Tally
 from harvestman.policy.consent import refuse_rudeness
 from harvestman.policy.urls import from_seed
@@ -37,20 +38,22 @@ class Crawl:
 
     async def __aiter__(self) -> AsyncIterator[Page]:
         seeds = [from_seed(seed) for seed in self.config.seeds]
-        refuse_rudeness(self.config, [*seeds, *Layout(Path(self.config.data)).seeds()])
-        layout = prepare(self.config, seeds)
-        pages: deque[Page] = deque()
-        crawler = await open_crawler(self.config, accept=self._accept, see=pages.append)
-        self.tally = crawler.tally
-        try:
-            await crawler.add_seeds(seeds or layout.seeds(), "seed")
-            still = False
-            while not still:
-                still = await crawler.step()
-                while pages:
-                    page = pages.popleft()
-                    if self._see is not None:
-                        self._see(page)
-                    yield page
-        finally:
-            await crawler.close()
+        data = Path(self.config.data)
+        refuse_rudeness(self.config, [*seeds, *Layout(data).seeds()])
+        with locked(data):
+            layout = prepare(self.config, seeds)
+            pages: deque[Page] = deque()
+            crawler = await open_crawler(self.config, accept=self._accept, see=pages.append)
+            self.tally = crawler.tally
+            try:
+                await crawler.add_seeds(seeds or layout.seeds(), "seed")
+                still = False
+                while not still:
+                    still = await crawler.step()
+                    while pages:
+                        page = pages.popleft()
+                        if self._see is not None:
+                            self._see(page)
+                        yield page
+            finally:
+                await crawler.close()

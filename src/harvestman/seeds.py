@@ -24,6 +24,8 @@ import msgspec
 from harvestman.errors import UrlError, UsageError
 from harvestman.policy.urls import from_seed
 
+BARE_KEPT: Final = 10
+"""They are only told of when nothing could be fetched, and then the first few."""
 LONGEST_LINE: Final = 65_536
 _CHUNK: Final = 65_536
 _MARK = b"\xef\xbb\xbf"
@@ -48,6 +50,13 @@ class Seeds(msgspec.Struct):
 
     urls: list[str]
     problems: list[Problem]
+    bare: frozenset[str] = frozenset()
+    """Those of the first BARE_KEPT that came without a scheme, so that https was assumed."""
+
+
+class _Seed(msgspec.Struct, frozen=True):
+    url: str
+    bare: bool
 
 
 class _Line(msgspec.Struct):
@@ -61,18 +70,21 @@ def read_seeds(path: Path | Literal["-"]) -> Seeds:
     """Read a seed file ('-' is standard input). Raises UsageError when it cannot be read or holds no seed at all."""
     found: dict[str, None] = {}
     problems: list[Problem] = []
+    bare: set[str] = set()
     try:
         with _opened(path) as file:
             for item in _items(file):
                 if isinstance(item, Problem):
                     problems.append(item)
-                else:
-                    found[item] = None
+                    continue
+                found[item.url] = None
+                if item.bare and len(found) <= BARE_KEPT:
+                    bare.add(item.url)
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"seed file {path}: {error.strerror if isinstance(error, OSError) else error}") from None
     if not found:
         raise UsageError(f"seed file {path}: {_nothing(problems)}")
-    return Seeds(list(found), problems)
+    return Seeds(list(found), problems, frozenset(bare))
 
 
 def _nothing(problems: list[Problem]) -> str:
@@ -101,7 +113,7 @@ def _opened(path: Path | Literal["-"]) -> Iterator[Stream]:
             yield file
 
 
-def _items(file: Stream) -> Iterator[str | Problem]:
+def _items(file: Stream) -> Iterator[_Seed | Problem]:
     start = file.peek(_CHUNK)[:_CHUNK].removeprefix(_MARK).lstrip()
     # A sitemap in UTF-16 begins with a byte order mark of its own.
     if start.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
@@ -113,7 +125,7 @@ def _items(file: Stream) -> Iterator[str | Problem]:
 # -- lines -----------------------------------------------------------------------------------------------------------
 
 
-def _lines(file: Stream) -> Iterator[str | Problem]:
+def _lines(file: Stream) -> Iterator[_Seed | Problem]:
     number = 0
     columns = _Columns()
     while raw := file.readline(LONGEST_LINE):
@@ -163,7 +175,7 @@ class _Columns:
         return fields[self._column].strip()
 
 
-def _line(raw: bytes, number: int, columns: _Columns) -> str | Problem | None:
+def _line(raw: bytes, number: int, columns: _Columns) -> _Seed | Problem | None:
     """The seed on a line; None for a comment, a blank or a line of column titles."""
     try:
         text = raw.decode().strip()
@@ -193,11 +205,11 @@ def _unbroken(text: str) -> str:
     return text
 
 
-def _seed(text: str) -> str:
+def _seed(text: str) -> _Seed:
     url = from_seed(text)
     if "," in url.split("/", 3)[2]:
         raise UrlError(f"a host name has no comma: {text[:80]!r}; a ranked list is written 'RANK,HOST'")
-    return url
+    return _Seed(url, "://" not in text)
 
 
 def _shown(raw: bytes) -> str:
@@ -215,7 +227,7 @@ class _Sitemap:
     """Collects <loc> of <url> and of <sitemap>. Nothing is ever expanded or fetched: a DOCTYPE is refused."""
 
     def __init__(self) -> None:
-        self.found: list[str | Problem] = []
+        self.found: list[_Seed | Problem] = []
         self._path: list[str] = []
         self._text: list[str] = []
         self.parser = expat.ParserCreate(namespace_separator=" ")
@@ -248,7 +260,7 @@ class _Sitemap:
         self._text.clear()
 
 
-def _located(text: str, line: int) -> str | Problem:
+def _located(text: str, line: int) -> _Seed | Problem:
     try:
         return _seed(text)
     except UrlError as error:
@@ -263,7 +275,7 @@ def _skip_blanks(file: Stream) -> None:
         file.read(1)
 
 
-def _sitemap(file: Stream) -> Iterator[str | Problem]:
+def _sitemap(file: Stream) -> Iterator[_Seed | Problem]:
     sitemap = _Sitemap()
     parser = sitemap.parser
     _skip_blanks(file)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from cli import crawled
 
-from harvestman.cli import lock, running, simulated
+from harvestman import lock
+from harvestman.cli import running, simulated
 from harvestman.cli.main import main
 from harvestman.config import Config
 from harvestman.errors import UsageError, WorkerDied

@@ -48,8 +48,9 @@ def read(tmp_path: Path, content: str | bytes) -> Seeds:
     ],
 )  # fmt: skip
 def test_kinds_of_files(tmp_path: Path, content: str, urls: list[str]) -> None:
-    assert read(tmp_path, content) == Seeds(urls, [])
-    assert read(tmp_path, gzip.compress(content.encode())) == Seeds(urls, [])
+    found = read(tmp_path, content)
+    assert (found.urls, found.problems) == (urls, [])
+    assert read(tmp_path, gzip.compress(content.encode())) == found
 
 
 @pytest.mark.parametrize(
@@ -156,3 +157,7 @@ def test_a_header_names_the_column(tmp_path: Path, text: str, urls: list[str], b
     found = read_seeds(tmp_path / "s.csv")
     assert found.urls == urls
     assert [each.line for each in found.problems] == bad
+
+
+def test_seeds_without_a_scheme_are_remembered(tmp_path: Path) -> None:
+    assert read(tmp_path, "a.org\nhttps://b.org/\n").bare == {"https://a.org/"}

@@ -15,13 +15,13 @@ import msgspec
 from harvestman import __version__
 from harvestman.cli import paper, settings, summary, words
 from harvestman.cli.crawl import SIM_DATA, SIM_HOSTS, SIM_PAGES, SIM_PATIENCE, SIM_PROFILE, SIM_SEED
-from harvestman.cli.lock import locked
 from harvestman.cli.progress import Display, display
 from harvestman.cli.settings import Settings
 from harvestman.cli.simulated import Running, simulated
 from harvestman.config import Config
 from harvestman.errors import UrlError, UsageError
 from harvestman.layout import Layout, scope_of
+from harvestman.lock import locked
 from harvestman.policy import consent
 from harvestman.policy.scope import Scope
 from harvestman.policy.urls import from_seed
@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     if options.sim:
         return _run_simulated(options)
     _refuse_without_sim(options)
-    return _run(options, _given_seeds(options), None)
+    given = _given_seeds(options)
+    return _run(options, given.urls, None, given.bare)
 
 
 def _refuse_with_sim(options: argparse.Namespace) -> None:
@@ -72,7 +73,8 @@ def _run_simulated(options: argparse.Namespace) -> int:
         return _run(options, web.seeds, web)
 
 
-def _run(options: argparse.Namespace, seeds: list[str], web: Running | None) -> int:
+def _run(options: argparse.Namespace, seeds: list[str], web: Running | None, bare: frozenset[str] = frozenset()) -> int:
+    """`bare`: seeds that came without a scheme."""
     chosen = settings.settle(options)
     config = chosen.config
     seeds = [*_checked(config.seeds), *seeds]
@@ -90,7 +92,8 @@ def _run(options: argparse.Namespace, seeds: list[str], web: Running | None) -> 
             screen.close()
         if ending.reason != "interrupted":
             build_index(layout.warc)
-        return _conclude(options, config, layout, ending, web)
+        found = summary.summarise(ending, layout, config, bare | _bare(config.seeds))
+        return _conclude(options, config, found, ending, web)
 
 
 def _check(options: argparse.Namespace, chosen: Settings, seeds: list[str]) -> None:
@@ -154,14 +157,15 @@ def _title(config: Config, web: Running | None) -> str:
     return f"the simulated web, into {config.data}" if web else f"into {config.data}"
 
 
-def _given_seeds(options: argparse.Namespace) -> list[str]:
+def _given_seeds(options: argparse.Namespace) -> Seeds:
     """All seeds of the command line; what is wrong in a seed file is told and passed over."""
-    seeds = _checked(options.urls)
+    given = Seeds(_checked(options.urls), [], _bare(options.urls))
     for path in options.seeds:
         found = read_seeds("-" if str(path) == "-" else path)
         _tell_problems(path, found)
-        seeds += found.urls
-    return seeds
+        given.urls += found.urls
+        given.bare |= found.bare
+    return given
 
 
 def _checked(urls: list[str] | tuple[str, ...]) -> list[str]:
@@ -171,7 +175,7 @@ def _checked(urls: list[str] | tuple[str, ...]) -> list[str]:
         raise UsageError(f"cannot crawl that: {error}") from None
 
 
-def _bare(urls: list[str]) -> frozenset[str]:
+def _bare(urls: list[str] | tuple[str, ...]) -> frozenset[str]:
     """The request forms of those that came without a scheme, which makes them https."""
     return frozenset(from_seed(url) for url in urls if "://" not in url)
 
@@ -222,8 +226,9 @@ async def _supervised(config: Config, layout: Layout, screen: Display) -> Ending
 # -- afterwards ------------------------------------------------------------------------------------------------------
 
 
-def _conclude(options: argparse.Namespace, config: Config, layout: Layout, ending: Ending, web: Running | None) -> int:
-    found = summary.summarise(ending, layout, config, _bare([*options.urls, *config.seeds]))
+def _conclude(
+    options: argparse.Namespace, config: Config, found: summary.Summary, ending: Ending, web: Running | None
+) -> int:
     report = _audited(config, ending, web)
     if options.json:
         audited = f',"audit":{report.to_json()}' if report else ""

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from harvestman.cli import words
-from harvestman.cli.lock import is_locked
 from harvestman.layout import CrawlFile, Layout
+from harvestman.lock import is_locked
 from harvestman.model import Instant, Tally
 from harvestman.views import Census, SickHost, View, disk_use
 
