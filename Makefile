@@ -43,7 +43,7 @@ test: $(VENV)/.ready-dev
 quick: $(VENV)/.ready-dev
 	$(BIN)/pytest -m "not slow" $(ARGS)
 
-check: $(VENV)/.ready-dev
+check: $(VENV)/.ready-bench
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
