@@ -34,6 +34,7 @@ def test_pages_come_typed_and_hooks_are_asked(tmp_path: Path) -> None:
     assert again == []
 
 
+@pytest.mark.slow
 def test_leaving_the_loop_early_keeps_the_rest_for_later(tmp_path: Path) -> None:
     async def some(config: Config, most: int) -> int:
         count = 0
@@ -62,6 +63,7 @@ def test_a_crawl_of_the_world_needs_a_contact(tmp_path: Path) -> None:
         asyncio.run(start())
 
 
+@pytest.mark.slow
 def test_the_example_of_the_readme_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,7 @@ def test_every_difference_is_in_the_documentation(reason: str) -> None:
     assert set(DIFFER_FROM_GOOGLE[reason].split()) <= set(row.replace(",", " ").split())
 
 
+@pytest.mark.slow
 def test_agreed_probes_of_real_files() -> None:
     """Every probe on which three programs agree.
 
