@@ -54,7 +54,7 @@ def config(data: str, dns: str, workers: int, max_pages: int) -> Config:
 
 async def alone(settings: Config, seeds: list[str]) -> Crawled:
     """One worker in this very process."""
-    crawler = await open_crawler(settings)
+    crawler = (await open_crawler(settings)).crawler
     await crawler.add_seeds(seeds, "seeds")
     wall, cpu, thread = time.monotonic(), _cpu(), time.thread_time()
     await crawler.run(lambda: True)
@@ -92,7 +92,7 @@ async def together(settings: Config, seeds: list[str]) -> Crawled:
     scales.start()
     wall = time.monotonic()
     layout = prepare(settings, seeds)
-    ending = await Supervisor(settings, layout, seeds, lambda _: None).run()
+    ending = await Supervisor(settings, layout, lambda _: None).run()
     scales.done.set()
     progress = ending.progress
     return Crawled(progress.tally, time.monotonic() - wall, progress.cpu, 0.0, list(scales.peaks.values()))

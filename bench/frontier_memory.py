@@ -30,10 +30,12 @@ from harvestman.embedded.state import FAMILIES, RocksState
 from harvestman.frontier.book import RobotsBook
 from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Routed, Router
-from harvestman.frontier.seen import Recent, Seen
-from harvestman.model import Discovery, Instant, Lease, RecordRef, Response, Status, Tally, Visit
+from harvestman.frontier.seen import Seen
+from harvestman.model import Discovery, Instant, Job, Lease, RecordRef, Response, Status, Tally, Visit
 from harvestman.pages.language import language
+from harvestman.policy.importance import Importance, share
 from harvestman.policy.outcomes import Decision
+from harvestman.policy.scope import Scope
 from harvestman.ports import Content
 
 LIMIT = 400
@@ -46,7 +48,19 @@ RUN = 10
 PULSE = 0.1
 """Seconds of the simulated clock per group: 640 pages a second."""
 SPARKS = "▁▂▃▄▅▆▇█"
+SHARE = share(1.0, 60)
+"""What a link of an average page gets."""
 _encode = msgspec.msgpack.Encoder().encode
+
+
+class EveryJob:
+    """`ports.Jobs`: whatever its number, a job that wants everything."""
+
+    def get(self, number: int) -> Job:
+        return Job(number, "bench", Instant(0.0), scope="all")
+
+    def scope(self, number: int) -> Scope:
+        return Scope("all")
 
 
 class Feed:
@@ -110,8 +124,8 @@ class Bench:
         self.seen = Seen(self.state, memory.seen_capacity)
         book = RobotsBook(self.state, self.config.agent)
         self.rng = Random(7)
-        self.frontier = Frontier(self.state, self.seen, book, self.router, self.config, self.rng, Instant(0.0))
-        self.recent = Recent(memory.recent_links)
+        self.frontier = Frontier(self.state, self.seen, book, self.router, EveryJob(), self.config, self.rng, Instant(0.0))
+        self.recent = Importance(memory.recent_links)
         self.tally = Tally()
         self.process = psutil.Process()
 
@@ -121,7 +135,7 @@ class Bench:
     seen: Seen = field(init=False)
     rng: Random = field(init=False)
     frontier: Frontier = field(init=False)
-    recent: Recent = field(init=False)
+    recent: Importance = field(init=False)
     tally: Tally = field(init=False)
     process: psutil.Process = field(init=False)
 
@@ -130,7 +144,7 @@ class Bench:
         self.now = Instant(self.now + PULSE)
         await self._settle(GROUP)
         began = time.process_time()
-        links = [self._routed(url) for url in self.feed.group(new, again) if self.recent.first_time(url)]
+        links = [self._routed(url) for url in self.feed.group(new, again) if self.recent.told(url, SHARE)]
         self.added += await self.frontier.add(links, self.now)
         await self._commit()
         self.adding += time.process_time() - began
@@ -139,7 +153,7 @@ class Bench:
     def _routed(self, url: str) -> Routed:
         depth = 1 + len(url) % 4
         return self.router.route(
-            Discovery(url, depth, "http://host-000001.test/section-1/where-it-was.html", "a", 0, 3)
+            Discovery(url, depth, "http://host-000001.test/section-1/where-it-was.html", "a", 0, 1, 0.02)
         )
 
     async def _commit(self) -> None:

@@ -14,7 +14,7 @@ BELOW: dict[str, set[str]] = {
     "errors": set(),
     "headers": set(),
     "config": {"errors", "model"},
-    "ports": {"model"},
+    "ports": {"model", "policy"},
     "clock": {"model"},
     "policy": {"config", "errors", "model"},
     "fetch": {"errors", "headers", "model"},
@@ -23,20 +23,22 @@ BELOW: dict[str, set[str]] = {
     "sim": {"errors"},
     "frontier": {"config", "model", "policy", "ports"},
     "embedded": {"errors", "layout", "model", "ports"},
-    "layout": {"errors", "policy"},
-    "seeds": {"errors", "policy"},
+    "layout": {"errors"},
+    "jobs": {"errors", "layout", "model", "policy"},
+    "seeds": {"errors", "pages", "policy"},
     "messages": {"config", "model"},
 }
 """What each of these parts may import besides itself. The stages (fetch, pages, store, frontier, sim) never import one
 another; what joins them (harvest, asking, dispatch, crawl) sits above and is not listed."""
 
-KNOW_THE_EMBEDDED = {"wiring", "views", "embedded"}
-"""`wiring` puts the parts together; `views` opens a State read-only for those who look."""
+KNOW_THE_EMBEDDED = {"wiring", "views", "mend", "simulate", "embedded"}
+"""`wiring` puts the parts together; `views` opens a State read-only for those who look, `mend` for those who repair;
+`simulate` runs the frontier over a real one."""
 
 CLOCKS = {"clock", "sim", "cli", "supervise"}
 """Where the hour may be asked. `supervise` measures how long a run took (monotonic), nothing more."""
 
-CHANCE = {"wiring", "sim", "cli"}
+CHANCE = {"wiring", "sim", "simulate", "cli"}
 """Where a source of chance may be made. Everyone else is handed one."""
 
 ASKS_THE_HOUR = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep", "now", "utcnow", "today"}

@@ -12,11 +12,13 @@ from virtual import in_a_loop
 from harvestman.embedded.reshard import reshard
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
+from harvestman.jobs import Jobs
 from harvestman.layout import VERSION, CrawlFile, Layout
 from harvestman.model import (
     HostKey,
     HostRecord,
     Instant,
+    Job,
     Origin,
     Partition,
     RecordRef,
@@ -41,7 +43,7 @@ class PowerCut(Exception):
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     made = Layout(tmp_path)
-    made.write(CrawlFile(VERSION, PARTITIONS, 1, "all"))
+    made.write(CrawlFile(VERSION, PARTITIONS, 1))
     return made
 
 
@@ -217,6 +219,23 @@ async def test_a_worker_that_comes_back_goes_on_where_its_files_ended(layout: La
     marks = [(await state.mark("pages"), await state.mark("warc")) for _, state in opened(layout)]
     assert marks[1] == (b"w01-00004 at 17", b"w01 at 99")
     assert marks[0] == (None, None)
+
+
+@in_a_loop
+async def test_seeds_that_a_worker_had_not_read_yet_are_read_again_by_all(layout: Layout) -> None:
+    await filled(layout)
+    jobs = Jobs(layout)
+    for name in ("one", "two"):
+        jobs.add(Job(0, name, Instant(1.0)), ["https://h1.test/"])
+    reshard(layout, layout.read(), 2)
+    for index, (first, second) in enumerate([(b"700", b"17"), (b"300", b"17")]):
+        state = RocksState(layout.state(index))
+        await state.commit(Changes(marks={layout.seeds_mark(1): first, layout.seeds_mark(2): second}))
+        await state.close()
+    for workers in (3, 1):
+        reshard(layout, layout.read(), workers)
+        for _, state in opened(layout):
+            assert [await state.mark(layout.seeds_mark(job)) for job in (1, 2)] == [b"300", b"17"]
 
 
 @in_a_loop

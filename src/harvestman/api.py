@@ -13,7 +13,7 @@ import msgspec
 
 from harvestman.config import Config, check
 from harvestman.harvest import AcceptUrl
-from harvestman.layout import Layout
+from harvestman.jobs import Jobs
 from harvestman.lock import locked
 from harvestman.model import Page, Tally
 from harvestman.policy.consent import refuse_rudeness
@@ -23,6 +23,8 @@ from harvestman.wiring import open_crawler, prepare
 
 class Crawl:
     """A crawl to iterate over; resumes when `config.data` holds one already.
+
+    Seeds that ask for another scope or depth than its first job become a job of their own.
 
     accept: called with every new URL in scope; False leaves it out.
     see:    called with every page before it is handed out.
@@ -37,19 +39,26 @@ class Crawl:
         self.tally = Tally()
 
     async def __aiter__(self) -> AsyncIterator[Page]:
-        seeds = [from_seed(seed) for seed in self.config.seeds]
-        data = Path(self.config.data)
-        refuse_rudeness(self.config, [*seeds, *Layout(data).seeds()])
+        config = self.config
+        seeds = [from_seed(seed) for seed in config.seeds]
+        data = Path(config.data)
+        if seeds:
+            refuse_rudeness(config, seeds)
         with locked(data):
-            layout = prepare(self.config, seeds)
+            layout = prepare(config, seeds)
+            vetted = _vetted(config, Jobs(layout))
             pages: deque[Page] = deque()
-            crawler = await open_crawler(self.config, accept=self._accept, see=pages.append)
+            wired = await open_crawler(config, accept=self._accept, see=pages.append)
+            crawler, seeding = wired.crawler, wired.seeding
             self.tally = crawler.tally
+            for job, size in vetted.items():
+                seeding.want(job, size)
             try:
-                await crawler.add_seeds(seeds or layout.seeds(), "seed")
                 still = False
                 while not still:
-                    still = await crawler.step()
+                    if seeding.wanting:
+                        await seeding.step()
+                    still = await crawler.step() and not seeding.wanting
                     while pages:
                         page = pages.popleft()
                         if self._see is not None:
@@ -57,3 +66,11 @@ class Crawl:
                         yield page
             finally:
                 await crawler.close()
+
+
+def _vetted(config: Config, jobs: Jobs) -> dict[int, int]:
+    """The seeds that may be asked for: by job, up to which byte. Raises UsageError for what may not."""
+    sizes = {job.id: jobs.size(job.id) for job in jobs.all()}
+    for job in jobs.all():
+        refuse_rudeness(msgspec.structs.replace(config, scope=job.scope), jobs.seeds(job.id))
+    return sizes

@@ -6,23 +6,29 @@ import asyncio
 from collections import deque
 from functools import partial
 
+from harvestman.config import Watch
 from harvestman.fetch.curl import Fetcher
 from harvestman.fetch.dns import Resolution, Resolver
 from harvestman.frontier.frontier import Frontier
-from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Request
+from harvestman.model import LISTING, Answer, Failure, FailureKind, Instant, Lease, Request
 from harvestman.policy.guard import Guard
+from harvestman.policy.watch import Shares
 from harvestman.ports import Clock
 
 
 class Asking:
     """What is under way. Every lease given to `ask` ends up in `answers`, or goes back to the frontier unasked."""
 
-    def __init__(self, frontier: Frontier, resolver: Resolver, guard: Guard, fetcher: Fetcher, clock: Clock) -> None:
+    def __init__(
+        self, frontier: Frontier, resolver: Resolver, guard: Guard, fetcher: Fetcher, clock: Clock, watch: Watch
+    ) -> None:
         self._frontier = frontier
         self._resolver = resolver
         self._guard = guard
         self._fetcher = fetcher
         self._clock = clock
+        self._watch = watch
+        self._shares = Shares()
         self._resolving: set[asyncio.Task[None]] = set()
         self._full = 0
         self._wake = asyncio.Event()
@@ -30,6 +36,8 @@ class Asking:
         self.requests = 0
         self.pages = 0
         """Page leases under way, until their answers are settled."""
+        self.alerts: list[str] = []
+        """Targets that got too large a share of the requests."""
 
     @property
     def under_way(self) -> int:
@@ -66,7 +74,8 @@ class Asking:
 
     def _fetch(self, lease: Lease) -> None:
         self.requests += 1
-        self._fetcher.start(Request(lease.url, lease.address, lease.robots), partial(self._arrived, lease))
+        self.alerts += self._shares.asked(lease.site, lease.address, self._watch)
+        self._fetcher.start(_request(lease), partial(self._arrived, lease))
 
     def _arrived(self, lease: Lease, answer: Answer) -> None:
         self.answers.append((lease, answer))
@@ -91,3 +100,15 @@ class Asking:
         """Give up what is in flight: it stays queued."""
         await self._fetcher.close()
         await self._resolver.close()
+
+
+def _request(lease: Lease) -> Request:
+    """A page that we have is asked for only if it changed."""
+    record = lease.record
+    if record is None:
+        return Request(lease.url, lease.address, lease.robots)
+    listing = record.kind == LISTING
+    if record.change is None or record.visit is None:
+        return Request(lease.url, lease.address, listing=listing)
+    known = record.visit
+    return Request(lease.url, lease.address, listing=listing, etag=known.etag, last_modified=known.last_modified)

@@ -44,6 +44,99 @@ class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sick_for: Seconds = Seconds(6 * 3600.0)
 
 
+class Priority(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What makes a URL urgent: the weights of the parts of its score, each part in 0..1."""
+
+    authority: float = 0.3
+    """What other sites, and other pages, think of it."""
+    freshness: float = 0.3
+    """How much our copy needs a new look; 1 for a page never seen."""
+    source: float = 0.2
+    """Where it was found: a seed, a sitemap, a link."""
+    depth: float = 0.2
+    """How near to a seed."""
+    sitemap_boost: float = 0.1
+    news_boost: float = 0.1
+    """For pages that look like news."""
+
+
+class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of the crawl one site may take."""
+
+    pages_per_day: int = 500_000
+    """The most any site gets."""
+    unearned_per_day: int = 10_000
+    """What a site gets before other sites' links and its own novelty have earned it more."""
+    pages: int = 0
+    """The most a site gets over the whole crawl; 0 for no limit."""
+    share: float = 1.0
+    """The largest part of a crawl's pages that one site may have; 1 for no limit."""
+    farm: float = 0.95
+    """A site with this share of near-duplicates is a content farm ..."""
+    farm_cut: float = 0.1
+    """... and gets this part of its budget."""
+
+
+class Traps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a spider trap looks like."""
+
+    url_length: int = 2_048
+    shape_urls: int = 100
+    """URLs of one shape without anything new that stop the shape."""
+    novelty_pages: int = 50
+    """When this many pages of a site in a row bring nothing new, the site becomes least urgent."""
+    site_depth: int = 100
+    """Segments in a path, at most."""
+    fan_out: int = 5_000
+    """Links of one page that are followed, at most."""
+
+
+class Recrawl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a page is visited again. Times in seconds."""
+
+    keep: bool = False
+    """Go on for ever, visiting pages as they fall due; else a run ends when all that was due at its start is done."""
+    policy: str = "optimal"
+    """optimal, or the double/halve rule: double."""
+    per_day: float = 0.0
+    """Visits a day to pages we have; 0 for as many as they ask for."""
+    shortest: Seconds = Seconds(900.0)
+    longest: Seconds = Seconds(30 * 86_400.0)
+    news: Seconds = Seconds(3_600.0)
+    """How often a page of each kind is taken to change before we know better."""
+    blog: Seconds = Seconds(86_400.0)
+    docs: Seconds = Seconds(7 * 86_400.0)
+
+
+class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where links come from besides pages."""
+
+    sitemaps: bool = True
+    """Those that robots.txt names; where it names none, /sitemap.xml."""
+    feeds: bool = True
+    """RSS and Atom."""
+
+
+class Watch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a crawl leans too hard on one target."""
+
+    share: float = 0.2
+    """Of a worker's requests, to one site or address, that raises an alert ..."""
+    targets: int = 50
+    """... when at least this many are being asked."""
+
+
+class Caches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long what was told is believed. Times in seconds."""
+
+    robots: Seconds = Seconds(86_400.0)
+    """A robots.txt is asked for again after this time; a day at most (RFC 9309)."""
+    dns: Seconds = Seconds(300.0)
+    """An address is used at least so long, whatever its TTL."""
+    dns_stale: Seconds = Seconds(86_400.0)
+    """How long past its time an address may serve while the resolver fails."""
+
+
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far a crawl goes."""
 
@@ -65,6 +158,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Longest body transfer of a page."""
     total_large: Seconds = Seconds(30.0)
     """Longest body transfer of a large document."""
+    drain: Seconds = Seconds(30.0)
+    """Ctrl-C waits this long for what is in flight; what is not done by then stays queued."""
 
 
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,6 +173,8 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Links remembered as just seen."""
     seen_capacity: int = 2_000_000
     """URLs the first seen-filter is sized for; it grows by generations."""
+    seen_errors: float = 1e-4
+    """The share of new links for which the filter may ask State in vain."""
     cache_bytes: int = 32 << 20
     """RocksDB's block cache."""
     write_buffer: int = 48 << 20
@@ -105,6 +202,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Private or loopback networks (CIDR) this crawl may touch."""
     politeness: Politeness = Politeness()
     retry: Retry = Retry()
+    priority: Priority = Priority()
+    budget: Budget = Budget()
+    traps: Traps = Traps()
+    recrawl: Recrawl = Recrawl()
+    sources: Sources = Sources()
+    watch: Watch = Watch()
+    caches: Caches = Caches()
     limits: Limits = Limits()
     memory: Memory = Memory()
 
@@ -170,6 +274,33 @@ def check(config: Config) -> Config:
         (config.memory.resident_hosts < 1, "memory.resident_hosts must be at least 1"),
         (config.memory.window < 1, "memory.window must be at least 1"),
         (config.memory.seen_capacity < 1, "memory.seen_capacity must be at least 1"),
+        (not 0 < config.memory.seen_errors < 1, "memory.seen_errors must be between 0 and 1"),
+        (config.limits.drain < 0, "limits.drain must not be negative"),
+        (config.budget.unearned_per_day < 1, "budget.unearned_per_day must be at least 1"),
+        (
+            config.budget.pages_per_day < config.budget.unearned_per_day,
+            "budget.pages_per_day must not be less than budget.unearned_per_day",
+        ),
+        (config.budget.pages < 0, "budget.pages must not be negative (0 means no limit)"),
+        (not 0 < config.budget.share <= 1, "budget.share must be above 0 and at most 1"),
+        (not 0 < config.budget.farm <= 1, "budget.farm must be above 0 and at most 1"),
+        (not 0 <= config.budget.farm_cut <= 1, "budget.farm_cut must be between 0 and 1"),
+        (config.traps.url_length < 1, "traps.url_length must be at least 1"),
+        (config.traps.shape_urls < 1, "traps.shape_urls must be at least 1"),
+        (config.traps.novelty_pages < 2, "traps.novelty_pages must be at least 2"),
+        (config.traps.site_depth < 1, "traps.site_depth must be at least 1"),
+        (config.traps.fan_out < 1, "traps.fan_out must be at least 1"),
+        (config.recrawl.policy not in ("optimal", "double"), "recrawl.policy is optimal or double"),
+        (config.recrawl.per_day < 0, "recrawl.per_day must not be negative (0 means no limit)"),
+        (not 0 < config.recrawl.shortest, "recrawl.shortest must be above 0"),
+        (config.recrawl.longest < config.recrawl.shortest, "recrawl.longest must not be shorter than recrawl.shortest"),
+        (
+            not min(config.recrawl.news, config.recrawl.blog, config.recrawl.docs) > 0,
+            "recrawl.news, recrawl.blog and recrawl.docs must be above 0",
+        ),
+        (not 0 < config.caches.robots <= 86_400, "caches.robots must be above 0 and at most a day (86400)"),
+        (config.caches.dns < 0 or config.caches.dns_stale < 0, "caches.dns and caches.dns_stale must not be negative"),
+        (not 0 < config.watch.share <= 1, "watch.share must be above 0 and at most 1"),
     ]
     for bad, words in wrong:
         if bad:

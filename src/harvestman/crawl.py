@@ -6,7 +6,8 @@ frontier -lease-> asking -answer-> harvest (raw record, page, links) -> frontier
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import sys
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -16,6 +17,7 @@ from harvestman.config import Config
 from harvestman.dispatch import Dispatch
 from harvestman.fetch.decode import decode
 from harvestman.frontier.frontier import Frontier
+from harvestman.frontier.seen import Keeper
 from harvestman.harvest import Handed, Harvest, Taken
 from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Page, Response, Status, Tally
 from harvestman.policy import outcomes
@@ -33,6 +35,9 @@ STILL_EVERY = 0.1
 SNAPSHOT_AFTER = 500_000
 """New URLs after which the seen-filter is written again, so that a restart has little to replay."""
 
+ALERTS = 10
+"""The last so many are remembered."""
+
 _encode = msgspec.msgpack.Encoder().encode
 SeePage = Callable[[Page], None]
 
@@ -43,7 +48,7 @@ class Crawler:
     def __init__(
         self, *, config: Config, clock: Clock, state: State, bus: Bus, frontier: Frontier, asking: Asking,
         harvest: Harvest, dispatch: Dispatch, warc: WarcWriter, log: PageLog, tally: Tally,
-        snapshot: Callable[[int], Awaitable[None]], see: SeePage | None = None,
+        keeper: Keeper, see: SeePage | None = None,
     ) -> None:  # fmt: skip
         self._config = config
         self._clock = clock
@@ -55,7 +60,7 @@ class Crawler:
         self._dispatch = dispatch
         self._warc = warc
         self._log = log
-        self._snapshot = snapshot
+        self._keeper = keeper
         self._see = see
         self.tally = tally
         self.allowance: float = config.limits.max_pages or float("inf")
@@ -117,7 +122,8 @@ class Crawler:
         group = await self._harvest.gather(handed)
         for taken in group:
             self._asking.pages -= 1
-            self._frontier.settle(taken.lease, taken.answer, taken.decision, taken.visit(), self._harvest.chance())
+            visit, chance = taken.visit(), self._harvest.chance()
+            self._frontier.settle(taken.lease, taken.answer, taken.decision, visit, chance, taken.links)
         await self._keep(group)
         return group
 
@@ -146,7 +152,9 @@ class Crawler:
             return
         body = decode(answer.body, answer.headers.get("content-encoding", ""))
         if isinstance(body, bytes):
-            await self._frontier.settle_robots(lease, answer, body, chance)
+            named = await self._frontier.settle_robots(lease, answer, body, chance)
+            links = self._harvest.sitemaps(lease, named) if named is not None else []
+            self.tally.discovered += await self._dispatch.route(links, self._clock.now())
         else:
             # Rules we cannot read may forbid anything.
             unread = FailureKind.PROTOCOL, f"robots.txt cannot be decoded: {body.reason}"
@@ -161,10 +169,10 @@ class Crawler:
 
     # -- what comes from outside -------------------------------------------------------------------------------
 
-    async def add_seeds(self, seeds: Sequence[str], via: str) -> int:
+    async def add_seeds(self, seeds: Sequence[str], via: str, job: int = 1) -> int:
         """Take seeds in; when this returns they are durable. Returns how many were new."""
         now = self._clock.now()
-        new = await self._dispatch.route(self._harvest.seeds(seeds, via), now)
+        new = await self._dispatch.route(self._harvest.seeds(seeds, via, job), now)
         self.tally.discovered += new
         await self._commit(now)
         return new
@@ -196,17 +204,31 @@ class Crawler:
         self.tally.blocked = self._frontier.blocked
         self.tally.requests += self._asking.requests
         self._asking.requests = 0
-        changes.marks["seq"] = b"%d" % self._frontier.seq
+        if self._asking.alerts:
+            self._alert()
+        self.tally.traps = self._frontier.intake.trapped
+        self.tally.jobs = jobs = self._frontier.staging.jobs
+        waiting = sum(job.discovered - job.settled for job in jobs.values())
+        self.tally.settled = self.tally.discovered - self.tally.blocked - waiting
+        changes.marks["seq"] = b"%d" % self._frontier.staging.seq
+        changes.marks["price"] = b"%r" % self._frontier.learning.price.value
         changes.marks["warc"] = _encode(self._warc.position)
         changes.marks["pages"] = _encode(self._log.position)
         changes.marks["tally"] = _encode(self.tally)
+
+    def _alert(self) -> None:
+        """To whoever looks at the crawl, and to the log."""
+        for words in self._asking.alerts:
+            print(f"alert: {words}", file=sys.stderr, flush=True)
+        self.tally.alerts = [*self.tally.alerts, *self._asking.alerts][-ALERTS:]
+        self._asking.alerts = []
 
     async def _sync(self) -> None:
         """From the kernel to the disk, now and then: raw records first."""
         await asyncio.to_thread(self._warc.sync)
         await asyncio.to_thread(self._log.sync)
         await self._state.sync()
-        await self._snapshot(SNAPSHOT_AFTER)
+        await self._keeper.snapshot(SNAPSHOT_AFTER)
 
     # -- the end -----------------------------------------------------------------------------------------------
 
@@ -217,7 +239,7 @@ class Crawler:
         self._still_at = now + STILL_EVERY
         under_way = self._dispatch.under_way
         waits = await self._frontier.horizon() > now + self._config.limits.patience
-        self.idle = not under_way and waits
+        self.idle = not under_way and waits and not self._config.recrawl.keep
         return self.idle or (not under_way and self.allowance <= 0)
 
     def unused(self) -> int:
@@ -240,5 +262,5 @@ class Crawler:
         self._warc.close()
         self._log.close()
         await self._state.sync()
-        await self._snapshot(0)
+        await self._keeper.close()
         await self._state.close()

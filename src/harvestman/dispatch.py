@@ -60,7 +60,7 @@ class Dispatch:
         """Into the commit: the parcels that leave, the names of those that have arrived."""
         changes.delivered += self._bus.delivered()
         for partition, found in self._outgoing.items():
-            changes.outbox.append(Parcel(partition, self._frontier.next_seq(now), _encode(found)))
+            changes.outbox.append(Parcel(partition, self._frontier.staging.next_seq(now), _encode(found)))
         self._outgoing = {}
 
     async def publish(self, committed: list[Parcel]) -> None:

@@ -11,35 +11,41 @@ from hashlib import sha256
 from random import Random
 from typing import TypeAlias
 
+import msgspec
+
 from harvestman.config import Config
 from harvestman.fetch.decode import BadBody, decode
 from harvestman.frontier.routing import Routed, Router
-from harvestman.frontier.seen import Recent
 from harvestman.model import (
+    LISTING,
     Answer,
     Discovery,
     Failure,
     FailureKind,
     Instant,
     Lease,
+    Link,
     Page,
     Parsed,
     RecordRef,
     Response,
+    SiteKey,
     Status,
     Tally,
     UrlRecord,
     Visit,
 )  # fmt: skip
 from harvestman.pages.parse import parse
+from harvestman.pages.sitemap import looks_like, read, sources
+from harvestman.policy import traps
+from harvestman.policy.importance import Grains, Importance, rank, share
 from harvestman.policy.outcomes import Decision, decide
-from harvestman.policy.priority import bucket, score
-from harvestman.policy.scope import Scope
 from harvestman.policy.urls import host_of
-from harvestman.ports import Content, State
+from harvestman.ports import Content, Jobs, State
 from harvestman.store.records import sha256 as payload_digest
 from harvestman.store.warc import WarcWriter
 
+NOT_MODIFIED = 304
 AcceptUrl = Callable[[str], bool]
 Handed: TypeAlias = tuple[Lease, UrlRecord, Answer, RecordRef | None]
 """An answer as it is handed over; the ref is that of a raw record which is stored already."""
@@ -66,22 +72,33 @@ class Taken:
 
     def count(self, tally: Tally) -> int:
         """Add it to the tally; 1 when it is a page."""
+        status, listing = self.decision.status, self.record.kind == LISTING
         if isinstance(self.answer, Response):
             tally.bytes += len(self.answer.body)
-        if self.decision.error:
+        if self.decision.error and not (listing and status is Status.GONE):  # few sites have a sitemap
             tally.error(self.decision.error)
-        tally.settled += self.decision.status is not Status.PENDING
-        if self.decision.status not in (Status.FETCHED, Status.DUPLICATE):
+        if listing or status not in (Status.FETCHED, Status.DUPLICATE):
             return 0
         tally.pages += 1
         tally.duplicates += self.decision.status is Status.DUPLICATE
         return 1
+
+    @property
+    def unchanged(self) -> bool:
+        """We have this page as it is: the server says so, or it is the same byte for byte."""
+        record, answer = self.record, self.answer
+        if record.change is None or record.visit is None or not isinstance(answer, Response):
+            return False
+        return answer.status == NOT_MODIFIED or bool(self.digest and self.digest == record.visit.digest)
 
     def visit(self) -> Visit:
         """The durable summary."""
         answer, decision = self.answer, self.decision
         if isinstance(answer, Failure):
             return Visit(answer.finished, 0, decision.reason)
+        before = self.record.visit
+        if before is not None and self.unchanged:
+            return msgspec.structs.replace(before, at=answer.finished, code=answer.status, reason="unchanged")
         headers = answer.headers
         return Visit(
             answer.finished, answer.status, decision.reason, self.digest, self.page.simhash if self.page else 0,
@@ -94,18 +111,20 @@ class Harvest:
     """Turns answers into stored records, pages and links. One per worker."""
 
     def __init__(
-        self, config: Config, state: State, warc: WarcWriter, router: Router, scope: Scope, rng: Random,
+        self, config: Config, state: State, warc: WarcWriter, router: Router, jobs: Jobs, rng: Random,
         accept: AcceptUrl | None = None,
     ) -> None:  # fmt: skip
         self._config = config
         self._state = state
         self._warc = warc
         self._router = router
-        self._scope = scope
+        self._jobs = jobs
         self._rng = rng
         self._accept = accept
-        self._recent = Recent(config.memory.recent_links)
-        self._buckets: dict[tuple[str, int], int] = {}
+        self._met: dict[int, Importance] = {}
+        """By job: the links met lately."""
+        self.fanned: dict[str, int] = {}
+        """Pages with too many links, by what they were taken for."""
         self.contents: dict[bytes, Content] = {}
         """Content first seen in this group: to be committed with it."""
 
@@ -121,7 +140,7 @@ class Harvest:
         for taken in group:
             self._recognise(taken, stored.get(taken.digest) or self.contents.get(taken.digest))
             self._store(taken)
-            if taken.decision.status is Status.FETCHED and taken.digest:
+            if taken.decision.status is Status.FETCHED and taken.digest and not taken.unchanged:
                 self._read(taken)
             elif taken.decision.target:
                 self._redirect(taken)
@@ -133,7 +152,7 @@ class Harvest:
             lease.url, answer, record.attempts + 1, record.hops, config.retry, config.limits, self._rng.random()
         )
         taken = Taken(lease, record, answer, decision, ref=ref)
-        if decision.status is Status.FETCHED and isinstance(answer, Response) and answer.status != 304:
+        if decision.status is Status.FETCHED and isinstance(answer, Response) and answer.status != NOT_MODIFIED:
             self._decode(taken, answer)
         return taken
 
@@ -148,14 +167,18 @@ class Harvest:
 
     def _recognise(self, taken: Taken, content: Content | None) -> None:
         """Is it an exact duplicate, of something stored before or earlier in the group?"""
-        if content is not None and content.url != taken.record.url and taken.body:
+        if content is None or not taken.body:
+            return
+        if content.url != taken.record.url:
             taken.original = content
             taken.decision = Decision(Status.DUPLICATE, "same content as another URL")
+        elif taken.unchanged:
+            taken.original = content
 
     def _store(self, taken: Taken) -> None:
         """Write the raw record: a revisit when the payload is already stored, byte for byte."""
         answer = taken.answer
-        if isinstance(answer, Failure) or taken.ref is not None:
+        if isinstance(answer, Failure) or taken.ref is not None or answer.status == NOT_MODIFIED:
             return
         original = taken.original
         taken.payload = payload_digest(answer.body)
@@ -177,53 +200,119 @@ class Harvest:
             self.contents.setdefault(taken.digest, content)
         headers = answer.headers
         kind, agent = headers.get("content-type", ""), self._config.agent.lower()
+        if self._list(taken, kind) and taken.record.kind == LISTING:
+            return
         parsed = parse(taken.body, kind, taken.lease.url, x_robots_tag=headers.get("x-robots-tag", ""), agent=agent)
         taken.page = page_of(taken, answer, parsed, kind)
         if not parsed.nofollow:
-            self._follow(taken, parsed)
+            self._follow(taken, parsed.links)
 
-    def _follow(self, taken: Taken, parsed: Parsed) -> None:
-        """The hot loop: of sixty links a page, those that are new, wanted and in scope. bench/pages."""
-        depth = taken.record.depth + 1
-        if depth > self._config.limits.max_depth:
+    # -- links -------------------------------------------------------------------------------------------------
+
+    def _follow(self, taken: Taken, found: list[Link]) -> None:
+        """The hot loop: of sixty links a page, those that are new or have become important, wanted and in scope.
+
+        bench/pages_cpu.py.
+        """
+        record = taken.record
+        depth, job = record.depth + 1, record.job
+        if depth > self._jobs.get(job).max_depth or not found:
             return
-        first_time, admits, place, accept = (
-            self._recent.first_time,
-            self._scope.admits,
+        if len(found) * traps.FARM_LINKS > self._config.traps.fan_out:
+            found, worth = self._trimmed(taken, found)
+        else:
+            worth = share(rank(record.cash, record.kind == "seed"), len(found))
+        told, admits, place, accept = (
+            self._lately(job).told,
+            self._jobs.scope(job).admits,
             self._router.place,
             self._accept,
         )
-        via, links, buckets = taken.lease.url, taken.links, self._buckets
-        for link in parsed.links:
+        via, links = taken.lease.url, taken.links
+        for link in found:
             url = link.url
-            if (link.rel and "nofollow" in link.rel.split()) or not first_time(url):
+            if (link.rel and "nofollow" in link.rel.split()) or not (cash := told(url, worth)):
                 continue
             host, site, partition = place(host_of(url))
             if not admits(url, host, site) or (accept is not None and not accept(url)):
                 continue
-            rank = buckets.get((link.kind, depth))
-            if rank is None:
-                rank = buckets[link.kind, depth] = self._bucket(link.kind, depth)
-            links.append(Routed(Discovery(url, depth, via, link.kind, 0, rank), host, site, partition))
+            links.append(Routed(Discovery(url, depth, via, link.kind, 0, job, cash), host, site, partition))
+
+    def _trimmed(self, taken: Taken, found: list[Link]) -> tuple[list[Link], Grains]:
+        """A page with very many links: a part of them is followed, and those of a link farm count for nothing."""
+        here = self._router.place(taken.lease.host)[1]
+        foreign = sum(self._router.place(host_of(link.url))[1] != here for link in found)
+        fan = traps.fan_out(foreign, len(found), self._config.traps)
+        if fan is None:
+            return found, share(rank(taken.record.cash), len(found))
+        self.fanned[fan.name] = self.fanned.get(fan.name, 0) + 1
+        return found[: fan.keep], share(rank(taken.record.cash) if fan.important else 0.0, len(found))
+
+    def _lately(self, job: int) -> Importance:
+        met = self._met.get(job)
+        if met is None:
+            met = self._met[job] = Importance(self._config.memory.recent_links)
+        return met
+
+    def _list(self, taken: Taken, content_type: str) -> bool:
+        """A sitemap or feed: the pages it lists become links. False when it is neither."""
+        record = taken.record
+        if record.kind != LISTING and not (self._config.sources.feeds and looks_like(taken.body, content_type)):
+            return False
+        listing = read(taken.body, taken.lease.url, content_type)
+        if listing is None:
+            return False
+        since = record.change.looked if record.change else Instant(0.0)
+        spoken_for = {self._site(taken.lease.url), self._site(record.via)}
+        told, worth = self._lately(record.job).told, share(rank(record.cash), len(listing.links) or 1)
+        for link in listing.links:
+            cash, site = told(link.url, worth), self._site(link.url)
+            # A date that is news is passed on however often the link was met.
+            if not cash and link.modified <= since:
+                continue
+            found = Discovery(link.url, record.depth + 1, taken.lease.url, link.kind, 0, record.job, cash, link.modified)
+            if site in spoken_for:
+                self._offer(taken.links, found)
+            elif link.kind == "feed":  # an item elsewhere is a link like any other, and its date is hearsay
+                self._offer(taken.links, msgspec.structs.replace(found, kind="a", modified=Instant(0.0)))
+        return True
+
+    def _offer(self, links: list[Routed], found: Discovery) -> bool:
+        """Take a link if its job wants it."""
+        job = self._jobs.get(found.job)
+        routed = self._router.route(found)
+        wanted = (
+            found.depth <= job.max_depth
+            and self._jobs.scope(found.job).admits(found.url, routed.host, routed.site)
+            and (self._accept is None or self._accept(found.url))
+        )
+        if wanted:
+            links.append(routed)
+        return wanted
+
+    def _site(self, url: str) -> SiteKey:
+        return self._router.place(host_of(url))[1]
 
     def _redirect(self, taken: Taken) -> None:
         target, record = taken.decision.target, taken.record
         assert target is not None
-        found = Discovery(
-            target, record.depth, taken.lease.url, "redirect", record.hops + 1, self._bucket("redirect", record.depth)
-        )
-        routed = self._router.route(found)
-        if self._scope.admits(target, routed.host, routed.site) and (self._accept is None or self._accept(target)):
-            taken.links.append(routed)
-        else:
+        kind = LISTING if record.kind == LISTING else "redirect"
+        found = Discovery(target, record.depth, taken.lease.url, kind, record.hops + 1, record.job, record.cash)
+        if not self._offer(taken.links, found):
             taken.decision = Decision(Status.REDIRECTED, f"leads out of scope: {target}")
 
-    def _bucket(self, kind: str, depth: int) -> int:
-        return bucket(score(0.5, 1.0, kind, depth, self._config.limits.max_depth))
+    def sitemaps(self, lease: Lease, named: Sequence[str]) -> list[Routed]:
+        """Where the sitemaps of an origin are, as its robots.txt says."""
+        links: list[Routed] = []
+        if self._config.sources.sitemaps:
+            for url in sources(lease.origin, named):
+                found = Discovery(url, lease.depth, f"{lease.origin}/robots.txt", LISTING, 0, lease.job)
+                self._offer(links, found)
+        return links
 
-    def seeds(self, texts: Sequence[str], via: str) -> list[Routed]:
-        """Seeds as discoveries: depth 0, the most urgent."""
-        return [self._router.route(Discovery(url, 0, via, "seed", 0, self._bucket("seed", 0))) for url in texts]
+    def seeds(self, texts: Sequence[str], via: str, job: int) -> list[Routed]:
+        """Seeds as discoveries: depth 0, worth one page each."""
+        return [self._router.route(Discovery(url, 0, via, "seed", 0, job, 1.0)) for url in texts]
 
 
 def page_of(taken: Taken, answer: Response, parsed: Parsed, content_type: str) -> Page:

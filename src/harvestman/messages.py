@@ -19,9 +19,10 @@ class Start(msgspec.Struct, tag="start"):
 
 
 class Seeds(msgspec.Struct, tag="seeds"):
-    """Take these in; answered with `Accepted` when they are durable."""
+    """Take in your share of a job's seeds, up to this byte of its file; answered with `Accepted` when it is durable."""
 
-    urls: list[str]
+    job: int
+    until: int
 
 
 class Grant(msgspec.Struct, tag="grant"):
@@ -48,7 +49,10 @@ Command: TypeAlias = Start | Seeds | Grant | Poll | Drain | Halt
 
 
 class Accepted(msgspec.Struct, tag="accepted"):
-    new: int
+    """What `Seeds` asked for is done."""
+
+    job: int
+    until: int
 
 
 class Report(msgspec.Struct, tag="report"):
@@ -65,6 +69,8 @@ class Report(msgspec.Struct, tag="report"):
     next_at: float
     """When its next host may be asked; 0 when unknown."""
     cpu: float
+    sending: bool
+    """Links are on their way to other workers."""
 
     @property
     def activity(self) -> int:

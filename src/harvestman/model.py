@@ -27,6 +27,8 @@ UrlId = NewType("UrlId", bytes)
 
 BUCKETS = 8
 """Priority buckets, 0 the most urgent."""
+LISTING = "sitemaps"
+"""The `Link.kind` of a sitemap file, as against a page that one lists ("sitemap")."""
 
 
 class Status(enum.IntEnum):
@@ -74,8 +76,10 @@ class Request:
     """The IP the connection is pinned to."""
     robots: bool = False
     """A robots.txt request: TLS is verified, any content type is taken, a long body is cut, not refused."""
-    etag: str | None = None
-    last_modified: str | None = None
+    listing: bool = False
+    """A sitemap: any content type is taken."""
+    etag: str = ""
+    last_modified: str = ""
 
 
 @dataclass(slots=True, frozen=True)
@@ -123,7 +127,9 @@ class Link(msgspec.Struct, array_like=True, frozen=True, gc=False):
     anchor: str = ""
     rel: str = ""
     kind: str = "a"
-    """Where it was found: a, area, frame, canonical, refresh, redirect, seed."""
+    """Where it was found: a, area, frame, canonical, refresh, redirect, seed, sitemap, feed."""
+    modified: Instant = Instant(0.0)
+    """When a sitemap or feed says that it changed last; 0 when nothing does."""
 
 
 class Parsed(msgspec.Struct):
@@ -194,8 +200,29 @@ class Visit(msgspec.Struct, array_like=True):
     """Where it redirected to, or which URL it duplicates."""
 
 
+class Change(msgspec.Struct, array_like=True, frozen=True):
+    """What we believe of a page's changes: a Gamma distribution over its rate (Poisson), and what it rests on."""
+
+    shape: float
+    exposure: Seconds
+    """The mean rate is shape / exposure, in changes a second."""
+    looked: Instant
+    """When its content was seen last."""
+    visits: int = 0
+    changes: int = 0
+    streak: int = 0
+    """The latest visits that agree: above 0 they found changes, below 0 they found none."""
+
+
+class Attempt(msgspec.Struct, array_like=True, frozen=True):
+    """One that failed."""
+
+    at: Instant
+    reason: str
+
+
 class UrlRecord(msgspec.Struct, array_like=True):
-    """All we durably know of one URL. Queues can be rebuilt from these alone."""
+    """All we durably know of one URL. Queues and schedules can be rebuilt from these alone."""
 
     url: str
     status: Status
@@ -210,8 +237,19 @@ class UrlRecord(msgspec.Struct, array_like=True):
     """Redirects behind it, at most 5."""
     attempts: int = 0
     due: Instant = Instant(0.0)
-    """Not before this moment (a retry); 0 when it may go at any time."""
+    """Not before this moment: a retry when it is pending, the next visit when it was fetched; 0 for at any time."""
     visit: Visit | None = None
+    kind: str = "a"
+    """Where it was found, as `Link.kind`."""
+    job: int = 1
+    """Whose depth limit, scope and recrawl time apply: the newest job that met it."""
+    cash: float = 0.0
+    """The importance its in-links gave it, in pages: 1 is what an average page has."""
+    change: Change | None = None
+    modified: Instant = Instant(0.0)
+    """When a sitemap says it changed last: put to the test at the next visit."""
+    trail: list[Attempt] = msgspec.field(default_factory=list)
+    """The attempts that failed since the last that did not."""
 
 
 class HostRecord(msgspec.Struct, array_like=True):
@@ -228,6 +266,52 @@ class HostRecord(msgspec.Struct, array_like=True):
     fetched: int = 0
     cursors: list[int] = msgspec.field(default_factory=list)
     """Per bucket, the first sequence number not yet consumed: reads start behind the tombstones."""
+
+
+class Trap(msgspec.Struct, array_like=True):
+    """A shape of URLs that is no longer followed on a site."""
+
+    name: str
+    """calendar, session id, pagination, repetition, parameters, same content ..."""
+    at: Instant
+    example: str
+    refused: int = 0
+    pardoned: bool = False
+    """A person said that it is none: it is not stopped again."""
+
+
+class SiteRecord(msgspec.Struct, array_like=True, weakref=True):
+    """What we durably know of one site: what it has earned, what it has used, how it behaves."""
+
+    site: SiteKey
+    since: Instant
+    vouched: bool = False
+    """A seed of it was given: its budget needs no earning."""
+    fetched: int = 0
+    """Pages over the whole crawl."""
+    day: int = 0
+    """The day (Unix days, UTC) that `today` counts."""
+    today: int = 0
+    novel: int = 0
+    """Pages unlike the ones before them."""
+    dull: int = 0
+    """Pages near-identical to one of the ones before them."""
+    recent: list[int] = msgspec.field(default_factory=list)
+    """SimHashes of the last pages, oldest first."""
+    shapes: dict[str, int] = msgspec.field(default_factory=dict)
+    """Shapes of URLs under suspicion: how many of each came in a row without novelty."""
+    traps: dict[str, Trap] = msgspec.field(default_factory=dict)
+    """By shape."""
+    cash: float = 0.0
+    """The importance that links from other sites brought."""
+    linkers: int = 0
+    """The other sites that link here, as a 64-bit linear-counting sketch."""
+    flagged: str = ""
+    """Why a person should look at it; empty when nothing is wrong."""
+    dated: int = 0
+    """Sitemap dates that were checked against the page ..."""
+    truthful: int = 0
+    """... and were right."""
 
 
 class RobotsRecord(msgspec.Struct, array_like=True):
@@ -255,7 +339,11 @@ class Discovery(msgspec.Struct, array_like=True, frozen=True, gc=False):
     via: str
     kind: str = "a"
     hops: int = 0
-    bucket: int = 4
+    job: int = 1
+    cash: float = 0.0
+    """The importance that the links met so far give it, in pages."""
+    modified: Instant = Instant(0.0)
+    """When a sitemap or feed says that it changed last."""
 
 
 @dataclass(slots=True)
@@ -273,6 +361,40 @@ class Lease:
     robots: bool = False
     hops: int = 0
     taken: Instant = Instant(0.0)
+    site: SiteKey = SiteKey("")
+    job: int = 1
+    depth: int = 0
+    """Of the URL whose robots.txt is asked for: its sitemaps belong to the same job."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """Seeds with what they ask for. Several jobs share one crawl; a page met by two belongs to the newer."""
+
+    id: int
+    """1, 2, 3 ... in the order they came."""
+    name: str
+    created: Instant
+    priority: str = "normal"
+    """critical, high, normal or low."""
+    max_depth: int = 20
+    scope: str = "site"
+    """site, host, path, all or patterns."""
+    patterns: tuple[str, ...] = ()
+    ttl: Seconds = Seconds(0.0)
+    """Visit its pages again after this time; 0 leaves it to what is learned of each page."""
+
+
+class JobTally(msgspec.Struct):
+    """How far a job is. It is over when all that was discovered is settled."""
+
+    discovered: int = 0
+    settled: int = 0
+    pages: int = 0
+
+    def add(self, other: JobTally) -> None:
+        self.discovered += other.discovered
+        self.settled += other.settled
+        self.pages += other.pages
 
 
 class Tally(msgspec.Struct):
@@ -294,6 +416,11 @@ class Tally(msgspec.Struct):
     received: int = 0
     """Parcels of links from other workers."""
     errors: dict[str, int] = msgspec.field(default_factory=dict)
+    traps: dict[str, int] = msgspec.field(default_factory=dict)
+    """URLs refused as part of a trap, by its name."""
+    alerts: list[str] = msgspec.field(default_factory=list)
+    """What a person should look at: the last few."""
+    jobs: dict[int, JobTally] = msgspec.field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         for name in (
@@ -310,6 +437,11 @@ class Tally(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for word, count in other.errors.items():
             self.errors[word] = self.errors.get(word, 0) + count
+        for word, count in other.traps.items():
+            self.traps[word] = self.traps.get(word, 0) + count
+        self.alerts += other.alerts
+        for job, tally in other.jobs.items():
+            self.jobs.setdefault(job, JobTally()).add(tally)
 
     def error(self, word: str) -> None:
         self.errors[word] = self.errors.get(word, 0) + 1

@@ -23,13 +23,17 @@ from harvestman.model import (
     HostKey,
     HostRecord,
     Instant,
+    Job,
     Origin,
     Partition,
     RecordRef,
     RobotsRecord,
+    SiteKey,
+    SiteRecord,
     UrlId,
     UrlRecord,
 )
+from harvestman.policy.scope import Scope
 
 
 class Pending(msgspec.Struct, array_like=True, frozen=True):
@@ -70,8 +74,13 @@ class Changes:
     """(partition, host, bucket, seq, id)"""
     unqueued: list[tuple[Partition, HostKey, int, int]] = field(default_factory=list)
     due: list[tuple[Instant, UrlId]] = field(default_factory=list)
+    """Retries."""
     undue: list[tuple[Instant, UrlId]] = field(default_factory=list)
+    revisit: list[tuple[Instant, UrlId]] = field(default_factory=list)
+    """Next visits of pages that we have."""
+    unrevisit: list[tuple[Instant, UrlId]] = field(default_factory=list)
     hosts: dict[HostKey, tuple[Partition, HostRecord]] = field(default_factory=dict)
+    sites: dict[SiteKey, tuple[Partition, SiteRecord]] = field(default_factory=dict)
     robots: dict[Origin, tuple[Partition, RobotsRecord]] = field(default_factory=dict)
     contents: dict[bytes, Content] = field(default_factory=dict)
     outbox: list[Parcel] = field(default_factory=list)
@@ -80,19 +89,7 @@ class Changes:
     """Small named values: the WARC position, the tally."""
 
     def __bool__(self) -> bool:
-        return bool(
-            self.records
-            or self.unqueued
-            or self.hosts
-            or self.robots
-            or self.outbox
-            or self.delivered
-            or self.undue
-            or self.queued
-            or self.due
-            or self.contents
-            or self.marks
-        )
+        return any(getattr(self, name) for name in self.__slots__)
 
 
 class State(Protocol):
@@ -104,7 +101,7 @@ class State(Protocol):
     3. `window` returns a host's entries of one bucket in sequence order, starting at the given sequence number, and
        costs the same however many entries before it were removed.
     4. `known` is exact: no false positive, no false negative.
-    5. `due` returns entries in order of time, none later than asked.
+    5. `due` and `revisits` return entries in order of time, none later than asked.
     6. `waiting_hosts` visits every host with a queued entry, in a fixed order, resumable after any host.
     7. Reads see every earlier commit.
     """
@@ -115,6 +112,8 @@ class State(Protocol):
         self, partition: Partition, host: HostKey, bucket: int, start: int, limit: int
     ) -> list[Pending]: ...
     async def due(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]: ...
+    async def revisits(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]: ...
+    async def sites(self, names: Sequence[tuple[Partition, SiteKey]]) -> list[SiteRecord | None]: ...
     async def hosts(self, names: Sequence[tuple[Partition, HostKey]]) -> list[HostRecord | None]: ...
     async def waiting_hosts(
         self, after: tuple[Partition, HostKey] | None, limit: int
@@ -191,6 +190,13 @@ class Objects(Protocol):
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes | None: ...
     async def list(self, prefix: str) -> list[str]: ...
     async def delete(self, name: str) -> None: ...
+
+
+class Jobs(Protocol):
+    """What each job asks for. A job that a link names is known: it was written down before its seeds were taken in."""
+
+    def get(self, number: int) -> Job: ...
+    def scope(self, number: int) -> Scope: ...
 
 
 class Clock(Protocol):

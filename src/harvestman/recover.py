@@ -29,7 +29,9 @@ async def replayed(
     group = await (harvest.gather(handed) if before == 0 else _one_by_one(handed, state, harvest))
     for taken in group:
         visit, chance = taken.visit(), harvest.chance()
-        await frontier.settle_replayed(taken.lease, taken.record, taken.answer, taken.decision, visit, chance)
+        await frontier.settle_replayed(
+            taken.lease, taken.record, taken.answer, taken.decision, visit, chance, taken.links
+        )
     frontier.changes.marks.update({"replays": b"0", "replaying": b""})
     return group
 

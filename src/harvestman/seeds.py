@@ -15,13 +15,15 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, Protocol, cast
-from xml.parsers import expat
 
 import msgspec
 
 from harvestman.errors import UrlError, UsageError
+from harvestman.pages.feed import Reader, root_of
+from harvestman.pages.sitemap import texts
 from harvestman.policy.urls import from_seed
 
 BARE_KEPT: Final = 10
@@ -219,45 +221,33 @@ def _shown(raw: bytes) -> str:
 # -- sitemaps --------------------------------------------------------------------------------------------------------
 
 
-class _Refused(Exception):
-    """Something in the XML that we do not read on purpose."""
+def _sitemap(file: Stream) -> Iterator[_Seed | Problem]:
+    pieces = texts(iter(lambda: file.read(_CHUNK), b""), "")
+    head = next(pieces, "")
+    root = root_of(head)
+    if root is None:
+        yield Problem(1, "", "the file is XML but no sitemap: it has no <urlset> or <sitemapindex>")
+        return
+    kind, start = root
+    reader = Reader(kind, head.count("\n", 0, start) + 1, most_tags=sys.maxsize)
+    for piece in chain((head[start:],), pieces):
+        reader.feed(piece)
+        yield from _taken(reader, kind)
+    reader.close()
+    yield from _taken(reader, kind)
+    if reader.fault:
+        yield Problem(reader.fault_line, "", f"not well-formed XML ({reader.fault}); the rest is read as it is")
+    elif reader.full:
+        yield Problem(1, "", "the file is nested too deeply or has too long a tag; the rest is not read")
 
 
-class _Sitemap:
-    """Collects <loc> of <url> and of <sitemap>. Nothing is ever expanded or fetched: a DOCTYPE is refused."""
-
-    def __init__(self) -> None:
-        self.found: list[_Seed | Problem] = []
-        self._path: list[str] = []
-        self._text: list[str] = []
-        self.parser = expat.ParserCreate(namespace_separator=" ")
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._characters
-        self.parser.StartDoctypeDeclHandler = self._doctype
-
-    def _doctype(self, name: str, system: str | None, public: str | None, internal: bool) -> None:
-        raise _Refused(f"has a DOCTYPE ({name}), which a sitemap never needs: it is not read")
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._path.append(name.rpartition(" ")[2])
-        if len(self._path) == 1 and self._path[0] not in ("urlset", "sitemapindex"):
-            raise _Refused(f"is XML but no sitemap: its root is <{self._path[0]}>, not <urlset> or <sitemapindex>")
-        self._text.clear()
-
-    def _characters(self, data: str) -> None:
-        if self._path[-1] == "loc":
-            self._text.append(data)
-
-    def _end(self, name: str) -> None:
-        place = tuple(self._path[-2:])
-        self._path.pop()
-        text, line = "".join(self._text).strip(), self.parser.CurrentLineNumber
-        if place == ("url", "loc"):
-            self.found.append(_located(text, line))
-        elif place == ("sitemap", "loc"):
-            self.found.append(Problem(line, text, "a sitemap inside a sitemap index is not followed yet"))
-        self._text.clear()
+def _taken(reader: Reader, kind: str) -> Iterator[_Seed | Problem]:
+    for href, _, alternate, line in reader.found:
+        if kind == "index":
+            yield Problem(line, href[:200], "a sitemap inside a sitemap index is not followed yet")
+        elif not alternate:
+            yield _located(href, line)
+    reader.found.clear()
 
 
 def _located(text: str, line: int) -> _Seed | Problem:
@@ -265,32 +255,3 @@ def _located(text: str, line: int) -> _Seed | Problem:
         return _seed(text)
     except UrlError as error:
         return Problem(line, text[:200], str(error))
-
-
-def _skip_blanks(file: Stream) -> None:
-    """A mark and blanks before '<?xml' are common and harmless, but no parser takes them."""
-    if file.peek(3)[:3] == _MARK:
-        file.read(3)
-    while (start := file.peek(1)[:1]) and start.isspace():
-        file.read(1)
-
-
-def _sitemap(file: Stream) -> Iterator[_Seed | Problem]:
-    sitemap = _Sitemap()
-    parser = sitemap.parser
-    _skip_blanks(file)
-    while True:
-        data = file.read(_CHUNK)
-        try:
-            parser.Parse(data, not data)
-        except expat.ExpatError as error:
-            words = expat.ErrorString(error.code)
-            sitemap.found.append(Problem(error.lineno, "", f"not well-formed XML ({words}); the rest is not read"))
-            data = b""
-        except _Refused as refused:
-            sitemap.found.append(Problem(parser.CurrentLineNumber, "", f"the file {refused}"))
-            data = b""
-        yield from sitemap.found
-        sitemap.found.clear()
-        if not data:
-            return

@@ -1,4 +1,8 @@
-"""The parent of the workers: starts them, keeps them alive, shares out the page limit, knows when the crawl is over."""
+"""The parent of the workers: starts them, keeps them alive, shares out the page limit, knows when the crawl is over.
+
+It looks for new jobs while the crawl runs, and lets workers have the seeds of a job only when `policy.consent` has seen
+them. The workers read them from the job's file themselves.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -18,15 +22,16 @@ import msgspec
 from harvestman import messages
 from harvestman.config import Config
 from harvestman.errors import HarvestmanError, StateError, UsageError, WorkerDied
-from harvestman.frontier.routing import Router
+from harvestman.jobs import Jobs
 from harvestman.layout import Layout
 from harvestman.messages import Accepted, Drain, Grant, Halt, Poll, Report, Seeds, Start
-from harvestman.model import Tally
-from harvestman.policy.urls import host_of
+from harvestman.model import Job, JobTally, Tally
+from harvestman.policy.consent import refuse_rudeness
 
 ROUND = 0.5
 """Seconds between polls."""
-SEEDS_AT_ONCE = 5_000
+LOOK_EVERY = 4
+"""Rounds between looks for new jobs."""
 GRANT = 64
 """Pages granted at a time when there is a limit."""
 MALLOC = {
@@ -67,13 +72,14 @@ class Ending(msgspec.Struct):
 class WorkerProcess:
     """One child: its pipes, its last report, what it still has to be told."""
 
-    def __init__(self, index: int, seeds: list[str]) -> None:
+    def __init__(self, index: int) -> None:
         self.index = index
-        self.seeds = deque(seeds[i : i + SEEDS_AT_ONCE] for i in range(0, len(seeds), SEEDS_AT_ONCE))
+        self.taken: dict[int, int] = {}
+        """By job, up to which byte it has taken in its share of the seeds."""
         self.process: asyncio.subprocess.Process | None = None
         self.report: Report | None = None
-        self.base: int | None = None
-        """Pages of earlier runs."""
+        self.first: Tally | None = None
+        """What earlier runs did."""
         self.granted = 0
         self.cpu_before = 0.0
         """CPU of its predecessors in this run."""
@@ -87,23 +93,17 @@ class WorkerProcess:
 
     def heard(self, saying: messages.Saying) -> None:
         match saying:
-            case Accepted():
-                self.seeds.popleft()
-                self.next_seeds()
+            case Accepted(job, until):
+                self.taken[job] = until
             case Report():
                 self.report = saying
-                if self.base is None:
-                    self.base = saying.tally.pages
+                self.first = self.first or saying.tally
 
     def died(self) -> None:
         """Count the deaths between which nothing was done."""
         done = self.report.activity if self.report is not None else 0
         self.vain_deaths = self.vain_deaths + 1 if done == self._done_at_death else 0
         self._done_at_death = done
-
-    def next_seeds(self) -> None:
-        if self.seeds:
-            self.tell(Seeds(self.seeds[0]))
 
     def unused(self) -> int:
         """Granted pages it may still fetch, grants on their way included."""
@@ -117,22 +117,31 @@ class WorkerProcess:
 
     @property
     def pages(self) -> int:
-        return 0 if self.report is None or self.base is None else self.report.tally.pages - self.base
+        return 0 if self.report is None or self.first is None else self.report.tally.pages - self.first.pages
 
 
 class Supervisor:
     """Runs one crawl over `config.workers` processes."""
 
-    def __init__(self, config: Config, layout: Layout, seeds: list[str], report: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, config: Config, layout: Layout, report: Callable[[Progress], None],
+        say: Callable[[str], None] = lambda text: None, vetted: Mapping[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """`vetted`: the seeds for which consent was asked already, by job up to which byte."""
         self._config = config
         self._layout = layout
         self._report = report
+        self._say = say
         self._limit = config.limits.max_pages
-        router = Router(layout.read().partitions)
-        shares: list[list[str]] = [[] for _ in range(config.workers)]
-        for url in seeds:
-            shares[router.place(host_of(url))[2] % config.workers].append(url)
-        self._workers = [WorkerProcess(index, share) for index, share in enumerate(shares)]
+        self._workers = [WorkerProcess(index) for index in range(config.workers)]
+        self._jobs = Jobs(layout)
+        self._vetted = dict(vetted or {})
+        self._seeds: dict[int, int] = {}
+        """What the workers were told to take in: by job, up to which byte."""
+        self._refused: set[int] = set()
+        self._over: set[int] | None = None
+        self._jobs_before: dict[int, JobTally] | None = None
+        """How far the jobs were a round ago, if that could be told for certain."""
         self._sockets = Path()
         self._began = time.monotonic()
         self._restarts = 0
@@ -142,6 +151,7 @@ class Supervisor:
         self._still = -1
         """The activity of the last round in which all stood still."""
         self._failure: HarvestmanError | None = None
+        self._halt_at = inf
 
     def pids(self) -> list[int]:
         """The worker processes that are alive."""
@@ -161,6 +171,8 @@ class Supervisor:
             worker.tell(Halt())
 
     def _end(self, reason: str) -> None:
+        if not self._reason:
+            self._halt_at = time.monotonic() + self._config.limits.drain
         self._reason = self._reason or reason
         self._state = "draining"
         for worker in self._workers:
@@ -169,7 +181,9 @@ class Supervisor:
     # -- the run -----------------------------------------------------------------------------------------------
 
     async def run(self) -> Ending:
-        """The whole crawl. Raises WorkerDied when a worker cannot be kept alive."""
+        """The whole crawl. Raises WorkerDied when a worker cannot be kept alive, UsageError when it may not begin."""
+        for job in self._new_seeds():
+            self._hand_out(job)
         self._sockets = Path(tempfile.mkdtemp(prefix="hm-"))
         keepers = [asyncio.create_task(self._keep(worker)) for worker in self._workers]
         watch = asyncio.create_task(self._watch())
@@ -220,8 +234,10 @@ class Supervisor:
             )  # fmt: skip
         # Only now: what was said while the process was being made went nowhere.
         worker.granted = 0
+        worker.taken.clear()
         worker.tell(Start(self._config, worker.index, str(self._sockets)))
-        worker.next_seeds()
+        for job, until in self._seeds.items():
+            worker.tell(Seeds(job, until))
         if self._reason:
             worker.tell(Drain())
         assert worker.process.stdout is not None
@@ -253,6 +269,10 @@ class Supervisor:
             await asyncio.sleep(ROUND)
             if not self._reason:
                 self._judge()
+            elif time.monotonic() >= self._halt_at:
+                self._halt_at = inf
+                for worker in self._workers:
+                    worker.tell(Halt())
             self._report(self.progress())
             self._round += 1
             for worker in self._workers:
@@ -260,8 +280,10 @@ class Supervisor:
 
     def _judge(self) -> None:
         """Share out pages; end the crawl when all workers stood still through a whole round."""
+        if self._round % LOOK_EVERY == 0:
+            self._look_for_more()
         reports = [worker.report for worker in self._workers if worker.report is not None]
-        if len(reports) < len(self._workers) or any(worker.seeds for worker in self._workers):
+        if len(reports) < len(self._workers):
             return
         if self._limit:
             self._share_out()
@@ -269,14 +291,84 @@ class Supervisor:
                 self._end("max-pages")
                 return
         fresh = all(report.round == self._round for report in reports)
-        if not fresh or not all(report.idle for report in reports) or self._starving():
+        self._tell_of_jobs(fresh and not any(report.sending for report in reports))
+        idle = fresh and all(report.idle for report in reports) and self._all_taken()
+        if not idle or self._starving():
             self._still = -1
             self._state = "crawling"
             return
         activity = sum(report.activity for report in reports)
         if activity == self._still:
-            self._end("finished")
+            self._look_for_more()
+            if self._all_taken():
+                self._end("finished")
         self._still = activity
+
+    # -- jobs --------------------------------------------------------------------------------------------------
+
+    def _new_seeds(self) -> list[Job]:
+        self._jobs.reload()
+        jobs = (job for job in self._jobs.all() if job.id not in self._refused)
+        return [job for job in jobs if self._jobs.size(job.id) > self._seeds.get(job.id, 0)]
+
+    def _hand_out(self, job: Job) -> None:
+        """Have the workers take in the new seeds of a job. Raises UsageError when this crawl may not."""
+        until, start = self._jobs.size(job.id), max(self._vetted.get(job.id, 0), self._seeds.get(job.id, 0))
+        if until > start:
+            refuse_rudeness(msgspec.structs.replace(self._config, scope=job.scope), self._jobs.seeds(job.id, start))
+        self._seeds[job.id] = until
+        for worker in self._workers:
+            worker.tell(Seeds(job.id, until))
+
+    def _look_for_more(self) -> None:
+        """While the crawl runs: a job that it may not do is left out, the others go on."""
+        for job in self._new_seeds():
+            try:
+                self._hand_out(job)
+                self._say(f"{_named(job)} is taken up.")
+            except UsageError as error:
+                self._refused.add(job.id)
+                self._say(f"{_named(job)} is left out: {error}")
+
+    def _all_taken(self) -> bool:
+        return all(worker.taken == self._seeds for worker in self._workers)
+
+    def _tell_of_jobs(self, certain: bool) -> None:
+        """Say of each job once that it is over.
+
+        The workers' reports are of slightly different moments. What stood the same in two rounds, with no link under
+        way in either, stood so for all of them at once in between.
+        """
+        jobs = self.progress().tally.jobs if certain else None
+        before, self._jobs_before = self._jobs_before, jobs
+        if jobs is None or before is None:
+            return
+        if self._over is None:
+            self._over = self._over_before()
+        for number, until in self._seeds.items():
+            tally = jobs.get(number, JobTally())
+            if tally.discovered != tally.settled:
+                self._over.discard(number)
+                continue
+            taken = all(worker.taken.get(number) == until for worker in self._workers)
+            if taken and tally == before.get(number, JobTally()) and number not in self._over:
+                self._over.add(number)
+                self._tell_end(number, tally)
+
+    def _over_before(self) -> set[int]:
+        """The jobs that an earlier run brought to an end."""
+        start = Tally()
+        for worker in self._workers:
+            start.add(worker.first or Tally())
+        return {number for number, tally in start.jobs.items() if tally.discovered == tally.settled}
+
+    def _tell_end(self, number: int, tally: JobTally) -> None:
+        """Of a crawl with a single job its own end says the same."""
+        if len(self._seeds) > 1:
+            job = self._jobs.get(number)
+            self._say(f"{_named(job)} is finished: {tally.pages:,} pages of {tally.discovered:,} URLs.")
+
+    # -- pages -------------------------------------------------------------------------------------------------
 
     def _share_out(self) -> None:
         left = self._limit - self._pages() - sum(worker.unused() for worker in self._workers)
@@ -318,3 +410,7 @@ class Supervisor:
         cpu = sum(w.cpu_before + (w.report.cpu if w.report else 0.0) for w in self._workers)
         elapsed = time.monotonic() - self._began
         return Progress(elapsed, tally, self._pages(), counts, len(self._workers), self._restarts, state, next_at, cpu)
+
+
+def _named(job: Job) -> str:
+    return f"Job {job.id} ({job.name})"

@@ -21,6 +21,7 @@ from harvestman.model import (
     Origin,
     Partition,
     RobotsRecord,
+    SiteRecord,
     Status,
     Tally,
     UrlRecord,
@@ -114,7 +115,7 @@ class View:
             place = places.setdefault(host_of(record.url), [0, 0, 0])
             place[_COLUMN[status]] += 1
             if status is Status.DEAD:
-                dead[_kind(record)] += 1
+                dead[kind_of(record)] += 1
             elif status is Status.PENDING and record.attempts:
                 retrying += 1
             if number % TELL_EVERY == 0:
@@ -134,6 +135,20 @@ class View:
                 found += [SickHost(r.host, r.sick_until) for r in records if r is not None and r.sick_until > now]
                 cursor = names[-1]
         return sorted(found, key=lambda host: host.until)
+
+    def workers(self) -> Iterator[tuple[str, RocksState]]:
+        """Name and State of every worker."""
+        return ((self.layout.worker(i), state) for i, state in self._states.items() if state is not None)
+
+    def hosts(self) -> Iterator[HostRecord]:
+        """Every host that was ever asked."""
+        for state in self._open():
+            yield from (host for _, host in state.host_rows())
+
+    def sites(self) -> Iterator[SiteRecord]:
+        """Every site of which something is known."""
+        for state in self._open():
+            yield from (site for _, site in state.site_rows())
 
     # -- one URL -------------------------------------------------------------------------------------------------
 
@@ -198,7 +213,7 @@ def _opened(directory: Path) -> RocksState | None:
         return RocksState(directory, read_only=True)
 
 
-def _kind(record: UrlRecord) -> str:
+def kind_of(record: UrlRecord) -> str:
     """'timeout' of 'timeout: no first byte (attempt 5 of 5)'."""
     reason = record.visit.reason if record.visit else ""
     return reason.partition(" (attempt")[0].partition(":")[0] or "unknown"

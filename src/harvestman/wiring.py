@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,7 +13,7 @@ import msgspec
 from harvestman import __version__
 from harvestman.asking import Asking
 from harvestman.clock import WallClock
-from harvestman.config import Config
+from harvestman.config import Caches, Config
 from harvestman.crawl import Crawler, SeePage
 from harvestman.dispatch import Dispatch
 from harvestman.embedded.bus import NoBus, SocketBus
@@ -21,37 +23,53 @@ from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
 from harvestman.errors import ConfigError, UsageError
 from harvestman.fetch.curl import Fetcher
-from harvestman.fetch.dns import Resolver
+from harvestman.fetch.dns import DEFAULT_FRESHNESS, Freshness, Resolver
 from harvestman.fetch.limits import Limits as FetchLimits
 from harvestman.frontier.book import RobotsBook
 from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Router
-from harvestman.frontier.seen import Seen
+from harvestman.frontier.seen import Keeper, Seen
 from harvestman.harvest import AcceptUrl, Harvest
-from harvestman.layout import VERSION, CrawlFile, Layout, scope_of
-from harvestman.model import Bytes, Instant, Tally
+from harvestman.jobs import Jobs, Terms
+from harvestman.layout import VERSION, CrawlFile, Layout
+from harvestman.model import Bytes, Instant, Job, Tally
 from harvestman.policy.guard import Guard
-from harvestman.policy.scope import Scope
 from harvestman.ports import Changes
 from harvestman.recover import replayed
+from harvestman.seeding import Seeding
 from harvestman.store.pages import PageLog
 from harvestman.store.warc import WarcWriter, replay
 
 
-def prepare(config: Config, seeds: list[str]) -> Layout:
-    """Make or reopen the data directory: checks what is fixed, moves partitions when the workers changed."""
+@dataclass(slots=True, frozen=True)
+class Wired:
+    """One worker, put together."""
+
+    crawler: Crawler
+    seeding: Seeding
+    sending: Callable[[], bool]
+    """Whether links are on their way to other workers."""
+
+LINKS_OF_A_PAGE = 30
+"""New ones: what a crawl of so many pages has to remember."""
+
+
+def prepare(config: Config, seeds: list[str], terms: Terms | None = None) -> Layout:
+    """Make or reopen the data directory: writes the seeds down as a job, moves partitions when the workers changed.
+
+    `terms`: what the seeds ask for; without them it is what the settings say.
+    """
     layout = Layout(Path(config.data))
-    mode, patterns = scope_of(config.scope)
-    if not layout.exists():
-        if not seeds:
-            raise UsageError(f"{layout.data} holds no crawl yet: name at least one URL, or --seeds FILE")
-        Scope.build(mode, seeds, patterns)
-        layout.add_seeds(seeds)
-        layout.write(CrawlFile(VERSION, config.partitions, config.workers, mode, patterns))
-        return layout
-    facts = layout.read()
-    layout.add_seeds(seeds)
-    if facts.workers != config.workers:
+    if terms is None:
+        terms = Terms(max_depth=config.limits.max_depth, scope=config.scope)
+    if not layout.exists() and not seeds:
+        raise UsageError(f"{layout.data} holds no crawl yet: name at least one URL, or --seeds FILE")
+    facts = layout.read() if layout.exists() else None
+    if seeds:
+        Jobs(layout).take_up(seeds, terms, Job(0, "", WallClock().now(), max_depth=config.limits.max_depth))
+    if facts is None:
+        layout.write(CrawlFile(VERSION, config.partitions, config.workers))
+    elif facts.workers != config.workers:
         reshard(layout, facts, config.workers)
     return layout
 
@@ -66,13 +84,27 @@ def resolver_address(dns: str) -> tuple[str, int] | None:
     return host.strip("[]"), int(port)
 
 
+def freshness(caches: Caches) -> Freshness:
+    """How long addresses are kept."""
+    ceiling = max(DEFAULT_FRESHNESS.ceiling, caches.dns)
+    return replace(DEFAULT_FRESHNESS, floor=caches.dns, ceiling=ceiling, stale=caches.dns_stale)
+
+
+def expected_urls(config: Config) -> int:
+    """What a worker's first seen-filter is sized for: a small crawl needs a small one, a large one grows by itself."""
+    pages = config.limits.max_pages // config.workers
+    most = config.memory.seen_capacity
+    return min(most, max(10_000, LINKS_OF_A_PAGE * pages)) if pages else most
+
+
 async def open_crawler(
     config: Config, *, index: int = 0, sockets: Path | None = None, accept: AcceptUrl | None = None,
     see: SeePage | None = None, seed: int | None = None,
-) -> Crawler:  # fmt: skip
+) -> Wired:  # fmt: skip
     """Everything one worker needs, recovered from whatever an earlier run left behind."""
     layout = Layout(Path(config.data))
     facts = layout.read()
+    jobs = Jobs(layout)
     clock = WallClock()
     now = clock.now
     rng = Random(seed)
@@ -86,12 +118,12 @@ async def open_crawler(
     resumed = await state.mark("opened") is not None
     await state.commit(Changes(marks={"opened": b"%d" % int(now())}))
     tally = msgspec.msgpack.decode(await state.mark("tally") or msgspec.msgpack.encode(Tally()), type=Tally)
-    seen = Seen(state, config.memory.seen_capacity)
-    await seen.restore(objects, layout.seen(index))
+    seen = Seen(state, expected_urls(config), config.memory.seen_errors)
+    keeper = Keeper(seen, objects, layout.seen(index))
+    await keeper.open()
     book = RobotsBook(state, config.agent)
-    frontier = Frontier(state, seen, book, router, config, rng, now() if resumed else Instant(0.0))
-    frontier.blocked = tally.blocked
-    frontier.seq = int(await state.mark("seq") or 0)
+    frontier = Frontier(state, seen, book, router, jobs, config, rng, now() if resumed else Instant(0.0))
+    await frontier.restore(tally)
     guard = Guard(config.allow)
     limits = config.limits
     fetcher = Fetcher(
@@ -103,23 +135,24 @@ async def open_crawler(
         guard=guard.refusal,
         now=now,
     )  # fmt: skip
-    resolver = Resolver(upstream=resolver_address(config.dns), now=now)
+    resolver = Resolver(upstream=resolver_address(config.dns), now=now, freshness=freshness(config.caches))
     name = layout.worker(index)
     position = await state.mark("warc")
     stored = replay(layout.warc, name, msgspec.msgpack.decode(position, type=tuple[str, int]) if position else None)
     written = await state.mark("pages")
     log = PageLog(layout.pages, name, msgspec.msgpack.decode(written, type=tuple[str, int]) if written else None)
     warc = WarcWriter(layout.warc, name, software=f"Harvestman/{__version__}", contact=config.contact, now=now)
-    harvest = Harvest(config, state, warc, router, layout.scope(), rng, accept)
+    harvest = Harvest(config, state, warc, router, jobs, rng, accept)
     bus: SocketBus | NoBus = NoBus()
     if sockets is not None and facts.workers > 1:
         bus = SocketBus(sockets, facts.workers, index, roster.owner)
         await bus.open()
+    dispatch = Dispatch(frontier, router, roster, bus, state)
     crawler = Crawler(
         config=config, clock=clock, state=state, bus=bus, frontier=frontier,
-        asking=Asking(frontier, resolver, guard, fetcher, clock), harvest=harvest,
-        dispatch=Dispatch(frontier, router, roster, bus, state), warc=warc, log=log, tally=tally,
-        snapshot=partial(seen.snapshot, objects, layout.seen(index)), see=see,
+        asking=Asking(frontier, resolver, guard, fetcher, clock, config.watch), harvest=harvest,
+        dispatch=dispatch, warc=warc, log=log, tally=tally,
+        keeper=keeper, see=see,
     )  # fmt: skip
     await crawler.recovered(await replayed(stored, state, harvest, frontier, router))
-    return crawler
+    return Wired(crawler, Seeding(jobs, state, router, roster.owns, crawler.add_seeds), lambda: dispatch.under_way)

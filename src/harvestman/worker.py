@@ -15,11 +15,10 @@ import sys
 from pathlib import Path
 
 from harvestman import messages
-from harvestman.crawl import Crawler
 from harvestman.errors import HarvestmanError
 from harvestman.frontier.schedule import NEVER
 from harvestman.messages import Accepted, Drain, Grant, Halt, Poll, Report, Seeds, Start
-from harvestman.wiring import open_crawler
+from harvestman.wiring import Wired, open_crawler
 
 try:
     from uvloop import run
@@ -30,26 +29,29 @@ except ImportError:
 class Worker:
     """Carries out a supervisor's commands."""
 
-    def __init__(self, crawler: Crawler, limited: bool) -> None:
-        self._crawler = crawler
+    def __init__(self, wired: Wired, limited: bool) -> None:
+        self._crawler = wired.crawler
+        self._seeding = wired.seeding
+        self._sending = wired.sending
         self._limited = limited
         self._granted = 0
+        self._sowing: asyncio.Task[None] | None = None
         if limited:
-            crawler.allowance = 0
+            self._crawler.allowance = 0
 
     async def obey(self, reader: asyncio.StreamReader) -> None:
         """Until stdin ends, or anything goes wrong, which both mean: halt."""
         try:
             while line := await reader.readline():
-                await self._carry_out(messages.command(line))
+                self._carry_out(messages.command(line))
         finally:
             self._crawler.halted = True
 
-    async def _carry_out(self, command: messages.Command) -> None:
+    def _carry_out(self, command: messages.Command) -> None:
         crawler = self._crawler
         match command:
-            case Seeds(urls):
-                say(Accepted(await crawler.add_seeds(urls, "seed")))
+            case Seeds(job, until):
+                self._take_seeds(job, until)
             case Grant(pages):
                 self._grant(pages)
             case Poll(number):
@@ -60,6 +62,29 @@ class Worker:
                 crawler.halted = True
             case Start():
                 raise ValueError("a worker is started once")
+
+    def _take_seeds(self, job: int, until: int) -> None:
+        self._seeding.want(job, until)
+        if self._sowing is None or self._sowing.done():
+            self._sowing = asyncio.create_task(self._sow())
+
+    async def _sow(self) -> None:
+        """Read seeds beside the crawl, in small portions, as long as it goes on."""
+        crawler = self._crawler
+        try:
+            while self._seeding.wanting and not (crawler.draining or crawler.halted):
+                for job, until in await self._seeding.step():
+                    say(Accepted(job, until))
+                await asyncio.sleep(0)
+        except BaseException:
+            crawler.halted = True
+            raise
+
+    async def sown(self) -> None:
+        """The portion that is under way is done; raises what went wrong."""
+        if self._sowing is not None:
+            with contextlib.suppress(BrokenPipeError):  # the supervisor is gone, and so are we in a moment
+                await self._sowing
 
     def _grant(self, pages: int) -> None:
         if pages < 0:
@@ -82,6 +107,7 @@ class Worker:
             self._granted,
             0.0 if next_at >= NEVER else next_at,
             usage.ru_utime + usage.ru_stime,
+            self._sending(),
         )
 
 
@@ -104,14 +130,16 @@ async def work() -> None:
     if not isinstance(start, Start):
         raise ValueError("the first command must be start")
     config = start.config
-    crawler = await open_crawler(config, index=start.index, sockets=Path(start.sockets))
-    worker = Worker(crawler, limited=config.limits.max_pages > 0)
+    wired = await open_crawler(config, index=start.index, sockets=Path(start.sockets))
+    crawler = wired.crawler
+    worker = Worker(wired, limited=config.limits.max_pages > 0)
     obeying = asyncio.create_task(worker.obey(reader))
     say(worker._report(0))
     await crawler.run(lambda: crawler.draining)
     if obeying.done() and (failure := obeying.exception()) is not None and not isinstance(failure, BrokenPipeError):
         raise failure
     obeying.cancel()
+    await worker.sown()
     await crawler.close()
     with contextlib.suppress(BrokenPipeError):
         say(worker._report(-1))

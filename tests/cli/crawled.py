@@ -10,11 +10,13 @@ import msgspec
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
 from harvestman.frontier.routing import Router
+from harvestman.jobs import Jobs
 from harvestman.layout import VERSION, CrawlFile, Layout
 from harvestman.model import (
     HostKey,
     HostRecord,
     Instant,
+    Job,
     Link,
     Origin,
     Page,
@@ -89,11 +91,11 @@ def pages() -> list[Page]:
     return [home, msgspec.structs.replace(home, url=f"{ORIGIN}/other", title="Other"), hidden]
 
 
-def write(data: Path, workers: int = 2) -> Layout:
+def write(data: Path, workers: int = 2, job: Job | None = None) -> Layout:
     """Make the crawl's directory."""
     layout = Layout(data)
-    layout.add_seeds([HOME])
-    layout.write(CrawlFile(VERSION, 64, workers, "site"))
+    Jobs(layout).add(job or Job(0, "", THEN), [HOME])
+    layout.write(CrawlFile(VERSION, 64, workers))
     router, roster = Router(64), StaticRoster(64, workers, 0)
     for index in range(workers):
         asyncio.run(_write_state(layout.state(index), changes(router, roster, index, first=index == 0)))

@@ -28,8 +28,14 @@ def verbs() -> dict[str, argparse.ArgumentParser]:
     return dict(found.choices)
 
 
+def actions_of(verb: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Those of its sub-commands included."""
+    below = next((action.choices for action in verb._actions if isinstance(action, argparse._SubParsersAction)), {})
+    return [*verb._actions, *(action for deed in below.values() for action in actions_of(deed))]
+
+
 def options_of(verb: argparse.ArgumentParser) -> set[str]:
-    return {name for action in verb._actions for name in action.option_strings if name.startswith("--")} - {"--help"}
+    return {name for action in actions_of(verb) for name in action.option_strings if name.startswith("--")} - {"--help"}
 
 
 def section(title: str) -> str:
@@ -49,7 +55,7 @@ def test_options_are_in_the_manual(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(verbs()))
 def test_every_option_explains_itself_and_its_default(name: str) -> None:
-    for action in verbs()[name]._actions:
+    for action in actions_of(verbs()[name]):
         if action.option_strings and "--help" not in action.option_strings:
             assert action.help, action.option_strings
             assert "default" in action.help, action.option_strings
@@ -60,7 +66,7 @@ def test_documented_defaults_are_the_real_ones(name: str) -> None:
     rows = re.findall(
         r"^\| `(--[a-z-]+)[^|]*(?:\\\|[^|]*)*\|(?:[^|]|(?<=\\)\|)*\| `?([\d.]+)\b", section(f"harvestman {name}"), re.M
     )
-    known = {option: action.default for action in verbs()[name]._actions for option in action.option_strings}
+    known = {option: action.default for action in actions_of(verbs()[name]) for option in action.option_strings}
     for option, default in rows:
         if known[option] is not None:
             assert float(known[option]) == float(default), option

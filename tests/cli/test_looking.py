@@ -12,8 +12,7 @@ from cli import crawled
 from harvestman.cli import reasons
 from harvestman.cli.explain import VERDICTS, Explanation, HostSays, robots_say
 from harvestman.cli.main import main
-from harvestman.layout import VERSION, CrawlFile
-from harvestman.model import Instant, Origin, RobotsRecord
+from harvestman.model import Instant, Job, Origin, RobotsRecord
 
 ORIGIN = crawled.ORIGIN
 
@@ -167,8 +166,8 @@ def test_robots_txt_is_not_asked_for_before_its_host() -> None:
     ],
 )
 def test_why_names_the_pattern(tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, reason: str) -> None:
-    layout = crawled.write(tmp_path / "d")
-    layout.write(CrawlFile(VERSION, 64, 2, "patterns", ["# mine", "- */old/*", "+ https://example.org/*"]))
+    patterns = ("# mine", "- */old/*", "+ https://example.org/*")
+    crawled.write(tmp_path / "d", job=Job(0, "", crawled.THEN, scope="patterns", patterns=patterns))
     assert reason in run(capsys, "why", url, "--data", tmp_path / "d")
 
 

@@ -17,6 +17,7 @@ from harvestman.cli import running, simulated
 from harvestman.cli.main import main
 from harvestman.config import Config
 from harvestman.errors import UsageError, WorkerDied
+from harvestman.jobs import Jobs
 from harvestman.layout import Layout
 from harvestman.model import Tally
 from harvestman.sim.plan import Plan
@@ -34,8 +35,12 @@ class Pretender:
     pages = 3
     failure: Exception | None = None
 
-    def __init__(self, config: Config, layout: Layout, seeds: list[str], report: Callable[[Progress], None]) -> None:
-        self.config, self.layout, self.seeds, self.report = config, layout, seeds, report
+    def __init__(
+        self, config: Config, layout: Layout, report: Callable[[Progress], None], say: Callable[[str], None],
+        vetted: dict[int, int],
+    ) -> None:  # fmt: skip
+        self.config, self.layout, self.report, self.say, self.vetted = config, layout, report, say, vetted
+        self.seeds = [seed for job in Jobs(layout).all() for seed in Jobs(layout).seeds(job.id)]
         self.told: list[str] = []
         type(self).last = self
 

@@ -58,14 +58,15 @@ def test_a_short_delay_takes_the_address_delay_along() -> None:
 def test_what_is_not_remembered() -> None:
     Path("d").mkdir()
     given: settings.Tree = {
-        "seeds": ["x"], "data": "d", "workers": 3, "scope": "all", "limits": {"max_pages": 5, "max_depth": 2}
+        "seeds": ["x"], "data": "d", "workers": 3, "scope": "all",
+        "limits": {"max_pages": 5, "max_depth": 2, "patience": 9.0},
     }  # fmt: skip
     settings.remember(Path("d"), given)
-    assert settings.remembered(Path("d")) == {"limits": {"max_depth": 2}}
+    assert settings.remembered(Path("d")) == {"limits": {"patience": 9.0}}
 
 
 def test_the_workers_of_a_crawl_stay() -> None:
-    Layout(Path("d")).write(CrawlFile(VERSION, 64, 3, "site"))
+    Layout(Path("d")).write(CrawlFile(VERSION, 64, 3))
     assert settle("--data", "d").config.workers == 3
     assert settle("--data", "d", "--workers", "2").config.workers == 2
 

@@ -28,7 +28,7 @@ def _ignore(progress: Progress) -> None:
 async def _crawl(config: Config, kills: int, rng: Random) -> tuple[Ending, int]:
     """A crawl whose workers are killed while it runs; the supervisor starts them again."""
     layout = prepare(config, list(config.seeds))
-    supervisor = Supervisor(config, layout, list(config.seeds), _ignore)
+    supervisor = Supervisor(config, layout, _ignore)
     running = asyncio.create_task(supervisor.run())
     killed = 0
     while killed < kills and not running.done():

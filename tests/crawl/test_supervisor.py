@@ -25,6 +25,7 @@ def address_of(worker: int) -> str:
     return next(name for name in names if partition_of(site_of(HostKey(name)), 64) % 2 == worker)
 
 
+VETTED = {1: 1_000}
 FEW, MANY = address_of(0), address_of(1)
 Page = Callable[[str, str], tuple[float, int, str]]
 """(host, path) -> (seconds it takes, status, links as HTML)"""
@@ -60,7 +61,8 @@ def crawl(
             limits=Limits(max_pages=pages, patience=Seconds(20.0)),
         )  # fmt: skip
         seeds = [f"{origin[FEW]}/"]
-        supervisor = Supervisor(config, prepare(config, seeds), seeds, lambda _: None)
+        # Faster than strangers are asked; consent would be refused.
+        supervisor = Supervisor(config, prepare(config, seeds), lambda _: None, vetted=VETTED)
         running = asyncio.create_task(supervisor.run())
         if during is not None:
             await during(supervisor)
@@ -122,7 +124,7 @@ def test_a_worker_whose_supervisor_is_killed_ends_by_itself(tmp_path: Path) -> N
         "from harvestman.wiring import prepare\n"
         f"c=Config(scope='host',data={str(tmp_path / 'data')!r},contact='t@example.org')\n"
         "s=['https://192.0.2.1/']\n"
-        "sup=Supervisor(c,prepare(c,s),s,lambda p: print(sup.pids()[0],flush=True))\n"
+        "sup=Supervisor(c,prepare(c,s),lambda p: print(sup.pids()[0],flush=True),vetted={1:1000})\n"
         "asyncio.run(sup.run())\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -161,6 +163,6 @@ def test_a_worker_that_cannot_start_says_why_at_once(tmp_path: Path) -> None:
         scope="all", data=str(tmp_path / "data"), workers=1, dns="name.of.a.server:53", contact="test@example.org"
     )
     seeds = ["http://example.org/"]
-    supervisor = Supervisor(config, prepare(config, seeds), seeds, lambda _: None)
+    supervisor = Supervisor(config, prepare(config, seeds), lambda _: None)
     with pytest.raises(UsageError, match="name server"):
         asyncio.run(asyncio.wait_for(supervisor.run(), 20))

@@ -24,7 +24,7 @@ from harvestman.wiring import prepare
 def crawl(config: Config) -> tuple[Ending, list[Progress]]:
     layout = prepare(config, list(config.seeds))
     seen: list[Progress] = []
-    supervisor = Supervisor(config, layout, list(config.seeds), seen.append)
+    supervisor = Supervisor(config, layout, seen.append)
     return asyncio.run(asyncio.wait_for(supervisor.run(), 300)), seen
 
 
@@ -66,13 +66,14 @@ def test_draining_loses_nothing(tmp_path: Path) -> None:
         layout = prepare(config, web.seeds)
 
         async def interrupted(halt: bool) -> Ending:
-            supervisor = Supervisor(config, layout, web.seeds, lambda _: None)
+            supervisor = Supervisor(config, layout, lambda _: None)
             running = asyncio.create_task(supervisor.run())
-            await asyncio.sleep(1.6)
+            while not supervisor.progress().run_pages and not running.done():
+                await asyncio.sleep(0.2)
             supervisor.drain()
             if halt:
                 supervisor.halt()
-            return await asyncio.wait_for(running, 30)
+            return await asyncio.wait_for(running, 60)
 
         for halt in (False, True):
             ending = asyncio.run(interrupted(halt))

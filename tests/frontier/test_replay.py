@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from virtual import START, Drive, Reply, config, in_a_loop, web
+from virtual import START, Drive, OneJob, Reply, config, in_a_loop, web
 
 from harvestman.config import Config
 from harvestman.embedded.state import RocksState
 from harvestman.harvest import Harvest
 from harvestman.model import Instant, RecordRef, Response, Status
-from harvestman.policy.scope import Scope
 from harvestman.ports import Changes
 from harvestman.recover import replayed
 from harvestman.store.warc import WarcWriter
@@ -24,7 +23,7 @@ def stored(url: str, status: int, at: Instant, body: bytes = b"<title>x</title>"
 
 def harvest_of(drive: Drive, directory: Path) -> Harvest:
     warc = WarcWriter(directory / "warc", "w00", software="test", contact="", now=lambda: float(START))
-    return Harvest(Config(), drive.state, warc, drive.router, Scope.build("all", []), Random(1))
+    return Harvest(Config(), drive.state, warc, drive.router, OneJob(), Random(1))
 
 
 @in_a_loop

@@ -47,7 +47,7 @@ def test_request_form(text: str, expected: str) -> None:
         ("https://", "not a URL"),
         ("https://exa mple.org/", "not a URL"),
         ("/relative", "not a URL"),
-        ("https://example.org/" + "a" * 2048, "longer than 2048"),
+        ("https://example.org/" + "a" * 8192, "longer than 8192"),
     ],
 )
 def test_what_has_no_request_form(text: str, reason: str) -> None:

@@ -17,7 +17,8 @@ from harvestman.sim.log import Asked, header_line
 from harvestman.sim.pages import Press
 from harvestman.sim.paths import normal
 from harvestman.sim.plan import Plan
-from harvestman.sim.replies import Ask, Replies, Reply
+from harvestman.sim.replies import Replies, Reply
+from harvestman.sim.requests import Ask, Manners
 from harvestman.sim.robots_txt import PATHS
 from harvestman.sim.web import Web
 
@@ -68,7 +69,7 @@ class Visitor:
     def _ask(self, name: str, target: str) -> Reply:
         host = self.web.by_name[name]
         now = self._clocks[name] = self._clocks[name] + max(1.0, 0.0 if target in PATHS else host.crawl_delay)
-        reply = self._replies.reply(Ask(name, target, gzip=True), now)
+        reply = self._replies.reply(Ask(name, target, manners=Manners(gzip=True)), now)
         end = now + reply.delay + 0.01
         size = len(reply.head) + len(reply.body)
         self.asked.append(

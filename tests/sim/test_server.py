@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, Popen
+from threading import Thread
 
+import dns.message
+import dns.query
 import pytest
 
 from harvestman.sim.hosts import Feature, Host, Robots
 from harvestman.sim.log import Agent, Asked, Closed, Header, Line, Opened, read
 from harvestman.sim.plan import Plan
 from harvestman.sim.replies import OVERSIZED
-from harvestman.sim.server import SimServer, serve
+from harvestman.sim.server import SimServer
 
 PLAN = Plan(hosts=60, pages=12)
 
@@ -45,14 +51,17 @@ class Client:
         self.host = host
         self.reader, self.writer = await asyncio.open_connection(host.address, self.server.port)
 
-    def send(self, target: str, *fields: str, method: str = "GET") -> None:
+    def request(self, target: str, *fields: str, method: str = "GET") -> bytes:
         lines = [
             f"{method} {target} HTTP/1.1",
             f"Host: {self.host.name}:{self.server.port}",
             "User-Agent: t/1",
             *fields,
         ]
-        self.writer.write("\r\n".join([*lines, "", ""]).encode())
+        return "\r\n".join([*lines, "", ""]).encode()
+
+    def send(self, target: str, *fields: str, method: str = "GET") -> None:
+        self.writer.write(self.request(target, *fields, method=method))
 
     async def get(self, target: str, *fields: str, method: str = "GET") -> Got:
         self.send(target, *fields, method=method)
@@ -66,18 +75,27 @@ class Client:
 Visit = Callable[[SimServer, Client], Awaitable[None]]
 
 
+@contextlib.contextmanager
+def serving(log: Path) -> Iterator[SimServer]:
+    """A server, running in a thread of its own."""
+    server = SimServer(PLAN, log=log)
+    server.start()
+    thread = Thread(target=server.run)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(5)
+    assert not thread.is_alive()
+
+
 def visit(log: Path, steps: Visit) -> list[Line]:
     """Runs a server, the steps of a test against it, and reads the log it left."""
 
     async def run() -> None:
-        server = SimServer(PLAN, log=log)
-        await server.start()
-        client = Client(server)
-        try:
-            await asyncio.wait_for(steps(server, client), 10)
-        finally:
-            await asyncio.sleep(0.02)
-            await server.close()
+        with serving(log) as server:
+            await asyncio.wait_for(steps(server, Client(server)), 10)
 
     asyncio.run(run())
     return list(read(log))
@@ -214,8 +232,7 @@ def test_slow_hosts_are_slow_and_pipelined_requests_wait_their_turn(tmp_path: Pa
         await client.get("/")
         assert loop.time() - start > 0.45
         await client.open(server.web.hosts[0])
-        client.send("/")
-        client.send("/robots.txt")
+        client.writer.write(client.request("/") + client.request("/robots.txt"))
         assert [(await read_answer(client.reader)).status for _ in range(2)] == [200, 404]
 
     *_, one, two = [line for line in visit(tmp_path / "log", steps) if isinstance(line, Asked)]
@@ -245,19 +262,45 @@ def test_log_tells_who_when_and_over_what(tmp_path: Path) -> None:
     assert one.arrival <= one.end <= two.arrival
 
 
-def test_serve_says_when_it_is_ready_and_ends_when_cancelled(tmp_path: Path) -> None:
-    async def run() -> tuple[int, int]:
-        told = asyncio.get_running_loop().create_future()
-        task = asyncio.ensure_future(
-            serve(PLAN, log=tmp_path / "log", ready=lambda port, dns_port: told.set_result((port, dns_port)))
-        )
-        ports: tuple[int, int] = await asyncio.wait_for(told, 5)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return ports
+def test_names_are_answered_beside_pages(tmp_path: Path) -> None:
+    with serving(tmp_path / "log") as server:
+        host = server.web.hosts[4]
+        query = dns.message.make_query(host.name, "A")
+        answer = dns.query.udp(query, "127.0.0.1", timeout=5, port=server.dns_port)
+    assert [str(record) for section in answer.answer for record in section] == [host.address]
 
-    port, dns_port = asyncio.run(run())
-    assert port
-    assert dns_port
+
+def test_many_pipelined_requests_and_one_in_pieces(tmp_path: Path) -> None:
+    async def steps(server: SimServer, client: Client) -> None:
+        await client.open(server.web.hosts[0])
+        client.writer.write(400 * client.request("/robots.txt"))
+        assert {(await read_answer(client.reader)).status for _ in range(400)} == {404}
+        whole = f"GET http://{client.host.name}/ HTTP/1.0\r\nAccept: */*\r\nhost: {client.host.name.upper()}\r\n\r\n"
+        for at in range(0, len(whole), 20):
+            client.writer.write(whole[at : at + 20].encode())
+            await asyncio.sleep(0.005)
+        assert (await read_answer(client.reader)).status == 200
+        assert await client.reader.read() == b""
+
+    assert len([line for line in visit(tmp_path / "log", steps) if isinstance(line, Asked)]) == 401
+
+
+def test_no_request_no_answer(tmp_path: Path) -> None:
+    async def steps(server: SimServer, client: Client) -> None:
+        for rubbish in (b"hello\r\n\r\n", b"x" * 100_000):
+            await client.open(server.web.hosts[0])
+            client.writer.write(rubbish)
+            with contextlib.suppress(ConnectionError):
+                assert await client.reader.read() == b""
+
+    assert not [line for line in visit(tmp_path / "log", steps) if isinstance(line, Asked)]
+
+
+def test_run_says_when_it_is_ready_and_ends_by_signal(tmp_path: Path) -> None:
+    words = ["--hosts", "3", "--port", "0", "--dns-port", "0", "--log", str(tmp_path / "log")]
+    with Popen([sys.executable, "-m", "harvestman.sim", *words], stderr=PIPE, text=True) as server:
+        assert server.stderr
+        assert "on port" in server.stderr.readline()
+        server.terminate()
+        assert server.wait(5) == 0
     assert len(list(read(tmp_path / "log"))) == 1

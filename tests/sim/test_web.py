@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from isal import isal_zlib
 
 from harvestman.errors import UsageError
-from harvestman.sim.fragments import bomb, gzipped, piece, sealed, stored
+from harvestman.sim.fragments import HEADER, bomb, end, joined, piece, sealed, start
 from harvestman.sim.hosts import Feature, Robots
 from harvestman.sim.odd import Kind
 from harvestman.sim.pages import Press
@@ -108,9 +108,17 @@ def test_gzip_bodies_are_valid_for_every_decoder() -> None:
 @given(st.lists(st.binary(max_size=300), max_size=6), st.binary(max_size=300))
 def test_any_sealed_pieces_join_to_one_gzip_member(parts: list[bytes], last: bytes) -> None:
     plain = [sealed(part) for part in parts]
-    deflated = [stored(part) if number % 2 else piece(part).deflated for number, part in enumerate(plain)]
-    member = b"".join(gzipped(deflated, sum(map(len, plain)), last))
+    deflated = [start(len(part)) + part if number % 2 else piece(part).deflated for number, part in enumerate(plain)]
+    member = b"".join((HEADER, *deflated, *end(sum(map(len, plain)), last)))
     assert zlib.decompress(member, 31) == b"".join(plain) + last
+
+
+def test_joined_pieces_are_one() -> None:
+    one, two = piece(sealed(b"one")), piece(sealed(b"two"))
+    both = joined(one, two)
+    assert both.plain == one.plain + two.plain
+    assert both.size == len(both.plain)
+    assert zlib.decompress(b"".join((HEADER, both.deflated, *end(both.size, b"."))), 31) == both.plain + b"."
 
 
 @given(st.binary(max_size=300))

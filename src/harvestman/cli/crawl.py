@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from harvestman.cli import terms
 from harvestman.config import Config
 from harvestman.policy.consent import SHORTEST_DELAY
 from harvestman.sim.plan import PROFILES
@@ -24,6 +25,8 @@ examples:
       go on with it: everything is as it was set before
   harvestman crawl --seeds top-sites.csv --scope host --max-depth 2 --workers 4 --contact crawl@your.site
       a ranked list of hosts, two links deep, on four cores
+  harvestman crawl https://news.example/ --priority high --max-depth 1 --ttl 1h
+      into the same crawl: it asks for something else, so it becomes a job of its own
   harvestman crawl http://127.0.0.1:8000/ --allow 127.0.0.0/8 --delay 0
       a server on this machine, as fast as it answers
 
@@ -45,22 +48,11 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _add_what(verb: argparse.ArgumentParser) -> None:
     limits = _DEFAULTS.limits
-    verb.add_argument("urls", metavar="URL", nargs="*", help="seeds; none is needed to go on with a crawl")
-    verb.add_argument(
-        "--seeds", metavar="FILE", type=Path, nargs="+", action="extend", default=[],
-        help="seed files: plain lines, ranked CSV, JSONL or a sitemap, also gzipped; '-' is stdin (default: none)",
-    )  # fmt: skip
-    verb.add_argument(
-        "--scope", metavar="site|host|path|all|@FILE",
-        help="which links to follow: the seeds' registrable domains, hosts or directories, everything, or what the "
-        f"patterns in FILE admit; fixed when a crawl begins (default: {_DEFAULTS.scope})",
-    )  # fmt: skip
+    terms.add_seeds(verb, "seeds; none is needed to go on with a crawl")
+    terms.add_terms(verb)
     verb.add_argument(
         "--max-pages", metavar="N", type=int, help="end this run after N pages (default: 0, no limit)",
     )  # fmt: skip
-    verb.add_argument(
-        "--max-depth", metavar="N", type=int, help=f"links away from a seed (default: {limits.max_depth})"
-    )
     verb.add_argument(
         "--patience", metavar="S", type=float,
         help="end when no host may be asked within S seconds "

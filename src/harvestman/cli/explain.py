@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import msgspec
 from harvestman.cli.settings import remembered_config
 from harvestman.config import Config
 from harvestman.errors import UrlError
+from harvestman.jobs import Jobs
 from harvestman.layout import Layout
 from harvestman.model import HostRecord, Instant, RecordRef, RobotsRecord, Seconds, Status, UrlRecord, Visit
 from harvestman.policy import robots, urls
@@ -247,18 +249,24 @@ _SCOPES = {
 
 def _admission(url: str, layout: Layout, said: RobotsSay | None) -> Admission:
     host = urls.host_of(url)
-    scope = layout.scope()
     site = site_of(host)
-    line = _deciding(url, layout.read().patterns)
-    if not scope.admits(url, host, site):
-        words = _SCOPES[scope.mode].format(site=site, host=host, line=line)
-        return Admission(False, f"it is out of scope ({scope.mode}): {words}")
+    jobs = Jobs(layout)
+    refusals = []
+    for job in jobs.all():
+        line = _deciding(url, job.patterns)
+        if jobs.scope(job.id).admits(url, host, site):
+            return _admitted(said, line)
+        refusals.append(f"({job.scope}): {_SCOPES[job.scope].format(site=site, host=host, line=line)}")
+    return Admission(False, f"it is out of scope {'; of the next job '.join(refusals)}")
+
+
+def _admitted(said: RobotsSay | None, line: str) -> Admission:
     if said and said.allowed is False:
         return Admission(False, "it is in scope, but robots.txt forbids it")
     return Admission(True, f"it is in scope{f': {line}' if line else ''}, and would be crawled if one did")
 
 
-def _deciding(url: str, patterns: list[str]) -> str:
+def _deciding(url: str, patterns: Sequence[str]) -> str:
     """The line of the pattern file that decides about a URL; '' when the scope has no patterns."""
     host = urls.host_of(url)
     for number, line in enumerate(patterns, 1):

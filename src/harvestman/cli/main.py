@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from harvestman import __version__
-from harvestman.cli import audit, bench, crawl, export, sim, status, why
+from harvestman.cli import audit, bench, crawl, dead, export, hosts, job, repair, sim, simulate, status, traps, why
 from harvestman.errors import HarvestmanError, StateError, UsageError
 
-VERBS = (crawl, status, why, export, sim, audit, bench)
+VERBS = (crawl, job, status, why, dead, traps, hosts, repair, export, sim, simulate, audit, bench)
 REPORT = "harvestman: this is a bug; please report it with the traceback above"
 INTERRUPTED = 130
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import msgspec
 
 from harvestman.cli.explain import explain
 from harvestman.cli.reasons import verdict
 from harvestman.config import Config
+from harvestman.jobs import Jobs
 from harvestman.layout import Layout
 from harvestman.model import Instant
 from harvestman.views import View
@@ -25,10 +28,11 @@ class FailedSeed(msgspec.Struct):
 
 async def failed_seeds(layout: Layout, config: Config, bare: frozenset[str], now: Instant) -> list[FailedSeed]:
     """The first seeds and their fates. `bare`: those that were given without a scheme."""
+    jobs = Jobs(layout)
+    seeds = (seed for job in jobs.all() for seed in jobs.seeds(job.id))
     with View(layout) as view:
         return [
-            FailedSeed(seed, await _fate(seed, view, config, now), seed in bare)
-            for seed in layout.seeds()[:SEEDS_SHOWN]
+            FailedSeed(seed, await _fate(seed, view, config, now), seed in bare) for seed in islice(seeds, SEEDS_SHOWN)
         ]
 
 

@@ -15,17 +15,18 @@ import msgspec
 from harvestman import __version__
 from harvestman.cli import paper, settings, summary, words
 from harvestman.cli.crawl import SIM_DATA, SIM_HOSTS, SIM_PAGES, SIM_PATIENCE, SIM_PROFILE, SIM_SEED
+from harvestman.cli.giving import bare, checked, given_seeds
 from harvestman.cli.progress import Display, display
 from harvestman.cli.settings import Settings
 from harvestman.cli.simulated import Running, simulated
 from harvestman.config import Config
-from harvestman.errors import UrlError, UsageError
-from harvestman.layout import Layout, scope_of
+from harvestman.errors import UsageError
+from harvestman.jobs import Jobs, Terms
+from harvestman.layout import Layout
 from harvestman.lock import locked
+from harvestman.model import Instant, Job
 from harvestman.policy import consent
-from harvestman.policy.scope import Scope
-from harvestman.policy.urls import from_seed
-from harvestman.seeds import Seeds, read_seeds
+from harvestman.seeds import Seeds
 from harvestman.sim.audit import audit
 from harvestman.sim.plan import Plan
 from harvestman.sim.report import Report
@@ -33,7 +34,6 @@ from harvestman.store.cdxj import build_index
 from harvestman.supervise import Ending, Supervisor
 from harvestman.wiring import prepare, resolver_address
 
-PROBLEMS_SHOWN = 10
 INTERRUPTED, VIOLATIONS, NOTHING = 130, 5, 6
 
 
@@ -42,8 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if options.sim:
         return _run_simulated(options)
     _refuse_without_sim(options)
-    given = _given_seeds(options)
-    return _run(options, given.urls, None, given.bare)
+    return _run(options, given_seeds(options), None)
 
 
 def _refuse_with_sim(options: argparse.Namespace) -> None:
@@ -70,66 +69,63 @@ def _run_simulated(options: argparse.Namespace) -> int:
     )  # fmt: skip
     with simulated(plan, Path(options.data)) as web:
         options.scope, options.dns, options.allow = "all", web.dns, ["127.0.0.0/8"]
-        return _run(options, web.seeds, web)
+        return _run(options, Seeds(list(web.seeds), []), web)
 
 
-def _run(options: argparse.Namespace, seeds: list[str], web: Running | None, bare: frozenset[str] = frozenset()) -> int:
-    """`bare`: seeds that came without a scheme."""
+def _run(options: argparse.Namespace, given: Seeds, web: Running | None) -> int:
     chosen = settings.settle(options)
     config = chosen.config
-    seeds = [*_checked(config.seeds), *seeds]
-    _check(options, chosen, seeds)
+    given.urls[:0] = checked(config.seeds)
+    vetted = _check(chosen, given.urls)
     with locked(Path(config.data)):
         _say_settings(options, config, Layout(Path(config.data)))
-        layout = prepare(config, seeds)
+        layout = prepare(config, given.urls, chosen.terms)
+        given.urls.clear()  # there may be millions, and they are on disk now
         settings.remember(layout.data, chosen.given)
         if not options.quiet:
             _talk(_opening(config, layout))
         screen = display(_title(config, web), options.quiet)
         try:
-            ending = _crawl(config, layout, screen)
+            ending = _crawl(config, layout, screen, vetted)
         finally:
             screen.close()
         if ending.reason != "interrupted":
             build_index(layout.warc)
-        found = summary.summarise(ending, layout, config, bare | _bare(config.seeds))
+        found = summary.summarise(ending, layout, config, given.bare | bare(config.seeds))
         return _conclude(options, config, found, ending, web)
 
 
-def _check(options: argparse.Namespace, chosen: Settings, seeds: list[str]) -> None:
-    """Look at all that could be wrong before anything is written."""
+def _check(chosen: Settings, seeds: list[str]) -> dict[int, int]:
+    """Look at all that could be wrong before anything is written. Returns the seeds seen: by job, up to which byte."""
     config = chosen.config
     layout = Layout(Path(config.data))
     resolver_address(config.dns)
     if layout.exists():
-        _refuse_new_scope(chosen.given.get("scope"), layout)
+        layout.read()  # says if it is of another version
     elif not seeds:
         raise UsageError(
             f"{layout.data} holds no crawl to go on with: name at least one URL, or --seeds FILE, or try --sim"
         )
-    else:
-        mode, patterns = scope_of(_known_scope(config.scope))
-        Scope.build(mode, seeds, patterns)  # says what is wrong with it
-    consent.refuse_rudeness(_with_fixed_scope(config, layout), [*layout.seeds(), *seeds])
+    jobs = Jobs(layout)
+    wanted = _wanted(chosen.terms, jobs, seeds)
+    vetted = {job.id: jobs.size(job.id) for job in jobs.all()}
+    for job in jobs.all():
+        consent.refuse_rudeness(msgspec.structs.replace(config, scope=job.scope), jobs.seeds(job.id))
+    if seeds:
+        consent.refuse_rudeness(msgspec.structs.replace(config, scope=wanted.scope), seeds)
+    return vetted
 
 
-def _known_scope(scope: str) -> str:
-    if scope not in ("site", "host", "path", "all") and not scope.startswith("@"):
-        raise UsageError(f"no such scope: {scope!r}; choose site, host, path, all, or @FILE for a file of patterns")
-    return scope
-
-
-def _with_fixed_scope(config: Config, layout: Layout) -> Config:
-    return msgspec.structs.replace(config, scope=layout.read().scope) if layout.exists() else config
-
-
-def _refuse_new_scope(scope: object, layout: Layout) -> None:
-    facts = layout.read()
-    if isinstance(scope, str) and scope_of(scope) != (facts.scope, facts.patterns):
+def _wanted(terms: Terms, jobs: Jobs, seeds: list[str]) -> Job:
+    """What is asked for; refused when it is something new and there are no seeds for it."""
+    first = jobs.all()[0] if jobs.all() else Job(0, "", Instant(0.0))
+    wanted = terms.over(first)
+    if first.id and not seeds and wanted != first:
         raise UsageError(
-            f"the crawl in {layout.data} began with scope {facts.scope!r}, which stays: "
-            "leave --scope away, or begin a new crawl with another --data"
+            f"job 1 began with scope {first.scope!r}, depth {first.max_depth}, priority {first.priority!r}, which stays: "
+            "leave these options away, or name new seeds, and they become a job of their own"
         )
+    return wanted
 
 
 def _say_settings(options: argparse.Namespace, config: Config, layout: Layout) -> None:
@@ -146,9 +142,11 @@ def _talk(text: str) -> None:
 
 def _opening(config: Config, layout: Layout) -> str:
     """What is about to be done, and in whose name."""
-    seeds = words.plural(len(layout.seeds()), "seed")
+    jobs = Jobs(layout)
+    seeds = words.plural(sum(jobs.count(job.id) for job in jobs.all()), "seed")
+    asked = f"scope {jobs.get(1).scope}" if len(jobs.all()) == 1 else f"{len(jobs.all())} jobs"
     return (
-        f"Crawling {seeds} (scope {layout.read().scope}) into {layout.data}, as {config.user_agent(__version__)}, "
+        f"Crawling {seeds} ({asked}) into {layout.data}, as {config.user_agent(__version__)}, "
         f"{words.span(config.politeness.delay)} between requests to a host"
     )
 
@@ -157,40 +155,10 @@ def _title(config: Config, web: Running | None) -> str:
     return f"the simulated web, into {config.data}" if web else f"into {config.data}"
 
 
-def _given_seeds(options: argparse.Namespace) -> Seeds:
-    """All seeds of the command line; what is wrong in a seed file is told and passed over."""
-    given = Seeds(_checked(options.urls), [], _bare(options.urls))
-    for path in options.seeds:
-        found = read_seeds("-" if str(path) == "-" else path)
-        _tell_problems(path, found)
-        given.urls += found.urls
-        given.bare |= found.bare
-    return given
-
-
-def _checked(urls: list[str] | tuple[str, ...]) -> list[str]:
-    try:
-        return [from_seed(url) for url in urls]
-    except UrlError as error:
-        raise UsageError(f"cannot crawl that: {error}") from None
-
-
-def _bare(urls: list[str] | tuple[str, ...]) -> frozenset[str]:
-    """The request forms of those that came without a scheme, which makes them https."""
-    return frozenset(from_seed(url) for url in urls if "://" not in url)
-
-
-def _tell_problems(path: Path, found: Seeds) -> None:
-    for problem in found.problems[:PROBLEMS_SHOWN]:
-        _talk(f"{path}:{problem.line}: {problem.reason}")
-    if len(found.problems) > PROBLEMS_SHOWN:
-        _talk(f"{path}: and {len(found.problems) - PROBLEMS_SHOWN:,} more lines that are no seeds")
-
-
-def _crawl(config: Config, layout: Layout, screen: Display) -> Ending:
+def _crawl(config: Config, layout: Layout, screen: Display, vetted: dict[int, int]) -> Ending:
     """The crawl itself, in an event loop that knows Ctrl-C."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_supervised(config, layout, screen))
+        return runner.run(_supervised(config, layout, screen, vetted))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -202,9 +170,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def _supervised(config: Config, layout: Layout, screen: Display) -> Ending:
-    # All seeds, every time: a crash may have come between writing them down and taking them in. Known ones cost little.
-    supervisor = Supervisor(config, layout, layout.seeds(), screen.show)
+async def _supervised(config: Config, layout: Layout, screen: Display, vetted: dict[int, int]) -> Ending:
+    supervisor = Supervisor(config, layout, screen.show, screen.say, vetted)
     loop = asyncio.get_running_loop()
     interrupts = 0
 

@@ -15,6 +15,7 @@ import msgspec
 
 from harvestman.config import Config, check, load
 from harvestman.errors import ConfigError, StateError
+from harvestman.jobs import Terms
 from harvestman.layout import Layout
 
 Tree: TypeAlias = dict[str, object]
@@ -34,7 +35,9 @@ OPTIONS = {
 }
 """Options of `crawl` and the settings they stand for."""
 _NOT_REMEMBERED = frozenset({"seeds", "data", "scope", "workers", "partitions"})
-"""Kept in crawl.json and seeds.txt, or (where the data lies) known from where one looks."""
+"""Kept in crawl.json and with the jobs, or (where the data lies) known from where one looks."""
+_NOT_REMEMBERED_LIMITS = frozenset({"max_pages", "max_depth"})
+"""The one is of a run, the other of a job."""
 
 
 class Settings(msgspec.Struct):
@@ -42,6 +45,8 @@ class Settings(msgspec.Struct):
 
     config: Config
     given: Tree
+    terms: Terms
+    """What this run's seeds ask for: what was said now, not what was said before."""
 
 
 def settle(options: argparse.Namespace) -> Settings:
@@ -54,7 +59,7 @@ def settle(options: argparse.Namespace) -> Settings:
     workers = _workers_so_far(Path(data))
     if workers and "workers" not in given:
         given["workers"] = workers
-    return Settings(check(_eased(_convert(given), given)), given)
+    return Settings(check(_eased(_convert(given), given)), given, _terms(options, merged(written, spoken)))
 
 
 def merged(lower: Tree, upper: Tree) -> Tree:
@@ -67,11 +72,11 @@ def merged(lower: Tree, upper: Tree) -> Tree:
 
 
 def remember(data: Path, given: Tree) -> None:
-    """Keep what was set for the next run in the same directory; how many pages one run may fetch is not kept."""
+    """Keep what was set for the next run in the same directory."""
     kept = {key: value for key, value in given.items() if key not in _NOT_REMEMBERED}
     limits = kept.get("limits")
     if isinstance(limits, dict):
-        kept["limits"] = {key: value for key, value in limits.items() if key != "max_pages"}
+        kept["limits"] = {key: value for key, value in limits.items() if key not in _NOT_REMEMBERED_LIMITS}
     part = data / "settings.json.part"
     part.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=2) + b"\n")
     part.replace(data / "settings.json")
@@ -112,6 +117,13 @@ def _spoken(options: argparse.Namespace) -> Tree:
             table, _, key = setting.rpartition(".")
             tree = merged(tree, {table: {key: value}} if table else {key: value})
     return tree
+
+
+def _terms(options: argparse.Namespace, said: Tree) -> Terms:
+    named, limits = _convert(said), said.get("limits")
+    depth = named.limits.max_depth if isinstance(limits, dict) and "max_depth" in limits else None
+    scope = named.scope if "scope" in said else None
+    return Terms(options.name, options.priority, depth, scope, options.ttl)
 
 
 def _written(path: Path | None) -> Tree:

@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from harvestman.cli import words
+from harvestman.jobs import Jobs
 from harvestman.layout import CrawlFile, Layout
 from harvestman.lock import is_locked
-from harvestman.model import Instant, Tally
+from harvestman.model import Instant, Job, Tally
 from harvestman.views import Census, SickHost, View, disk_use
 
 SICK_SHOWN = 10
@@ -23,6 +24,7 @@ class Standing(msgspec.Struct):
     data: str
     running: bool
     crawl: CrawlFile
+    jobs: list[Job]
     seeds: int
     tally: Tally
     census: Census
@@ -39,8 +41,10 @@ def look(data: Path, top: int, now: Instant) -> Standing:
         if census.urls and sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
         facts, tally = view.facts, view.tally()
+    jobs = Jobs(layout)
+    seeds = sum(jobs.count(job.id) for job in jobs.all())
     return Standing(
-        str(layout.data), is_locked(data), facts, len(layout.seeds()), tally, census, sick, disk_use(layout.data)
+        str(layout.data), is_locked(data), facts, jobs.all(), seeds, tally, census, sick, disk_use(layout.data)
     )
 
 
@@ -86,8 +90,10 @@ def told(standing: Standing, now: Instant) -> str:
 
 def _title(standing: Standing) -> str:
     crawl, running = standing.crawl, "running" if standing.running else "not running"
+    jobs = standing.jobs
+    asked = f"scope {jobs[0].scope}" if len(jobs) == 1 else words.plural(len(jobs), "job")
     return (
-        f"{standing.data}: {running}, scope {crawl.scope}, {words.plural(standing.seeds, 'seed')}, "
+        f"{standing.data}: {running}, {asked}, {words.plural(standing.seeds, 'seed')}, "
         f"{words.plural(crawl.workers, 'worker')}, {crawl.partitions} partitions"
     )
 

@@ -8,7 +8,8 @@ import time
 
 import msgspec
 
-from harvestman.cli import nothing, words
+from harvestman.cli import jobstand, nothing, words
+from harvestman.cli.jobstand import JobStanding
 from harvestman.cli.nothing import FailedSeed, failed_seeds
 from harvestman.cli.progress import STEADY_AFTER, queued
 from harvestman.config import Config
@@ -43,6 +44,7 @@ class Summary(msgspec.Struct):
     workers: int
     restarts: int
     patience: float
+    jobs: list[JobStanding]
     failed_seeds: list[FailedSeed] = []
     """The first seeds, when nothing at all could be fetched."""
 
@@ -62,7 +64,7 @@ def summarise(ending: Ending, layout: Layout, config: Config, bare: frozenset[st
         ending.reason, str(layout.data), tally.pages, progress.run_pages, tally.duplicates, tally.bytes,
         tally.requests, tally.discovered, tally.blocked, waiting, tally.errors,
         census.by_status if census else None, sick, round(progress.elapsed, 3), round(progress.cpu, 3),
-        progress.workers, progress.restarts, config.limits.patience, failed,
+        progress.workers, progress.restarts, config.limits.patience, jobstand.look(layout), failed,
     )  # fmt: skip
 
 
@@ -102,7 +104,14 @@ def told(summary: Summary, resume: str) -> str:
     ]
     if summary.restarts:
         lines.append(_row("restarts", f"{summary.restarts} of a worker; see {summary.data}/logs"))
-    return "\n".join([*lines, "", *_next_steps(summary, resume)])
+    return "\n".join([*lines, *_jobs(summary), "", *_next_steps(summary, resume)])
+
+
+def _jobs(summary: Summary) -> list[str]:
+    """When there are several."""
+    if len(summary.jobs) < 2:
+        return []
+    return ["", *(f"  {line}" for line in jobstand.told(summary.jobs).splitlines())]
 
 
 def _heading(summary: Summary) -> list[str]:

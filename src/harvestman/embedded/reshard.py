@@ -10,6 +10,7 @@ import shutil
 
 import msgspec
 
+from harvestman.embedded.roster import owner_of
 from harvestman.embedded.state import RocksState
 from harvestman.layout import CrawlFile, Layout
 from harvestman.model import Partition, Tally
@@ -25,11 +26,12 @@ def reshard(layout: Layout, facts: CrawlFile, workers: int) -> None:
     states = [RocksState(layout.state(index)) for index in range(max(workers, facts.workers))]
     try:
         for partition in range(facts.partitions):
-            source, target = partition % facts.workers, partition % workers
+            source, target = (owner_of(Partition(partition), number) for number in (facts.workers, workers))
             if source != target:
                 states[target].copy_partition(states[source], Partition(partition))
         _retire(layout, states, workers)
         _recall(layout, states, facts.workers)
+        _agree_on_seeds(layout, states, facts.workers)
         seq = max(int(state.read_mark("seq") or 0) for state in states)
         for state in states:
             state.put_mark("seq", b"%d" % seq)  # numbers only grow, whoever owned a host before
@@ -62,6 +64,15 @@ def _recall(layout: Layout, states: list[RocksState], before: int) -> None:
             position = states[0].read_mark(f"{name}:{layout.worker(index)}")
             if position:
                 states[index].put_mark(name, position)
+
+
+def _agree_on_seeds(layout: Layout, states: list[RocksState], before: int) -> None:
+    """Seeds that all workers had passed are in one of the databases; from there on each reads them for itself again."""
+    for job in layout.job_ids():
+        mark = layout.seeds_mark(job)
+        passed = min(int(state.read_mark(mark) or 0) for state in states[:before])
+        for state in states:
+            state.put_mark(mark, b"%d" % passed)
 
 
 def _summed(states: list[RocksState]) -> Tally:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from harvestman.model import Partition
 
 
+def owner_of(partition: Partition, workers: int) -> int:
+    """Each of `workers` has every `workers`-th partition: the one place that says so."""
+    return partition % workers
+
+
 class StaticRoster:
-    """Worker `index` of `workers` owns every `workers`-th partition."""
+    """The roster of worker `index` of `workers`."""
 
     def __init__(self, partitions: int, workers: int, index: int) -> None:
         self.partitions = partitions
@@ -14,7 +19,7 @@ class StaticRoster:
         self._index = index
 
     def owns(self, partition: Partition) -> bool:
-        return partition % self._workers == self._index
+        return owner_of(partition, self._workers) == self._index
 
     def owner(self, partition: Partition) -> int:
-        return partition % self._workers
+        return owner_of(partition, self._workers)

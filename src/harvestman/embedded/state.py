@@ -4,8 +4,10 @@ Column families (key -> value; every integer big endian, so that byte order is n
 
     url      id(18)                                   -> UrlRecord
     queue    partition(2) host 00 bucket(1) seq(8)    -> id(18)
-    due      partition(2) millis(8) id(18)            -> ''
+    due      partition(2) millis(8) id(18)            -> '', retries
+    revisit  partition(2) millis(8) id(18)            -> '', next visits of pages that we have
     host     partition(2) host                        -> HostRecord
+    site     partition(2) site                        -> SiteRecord
     robots   partition(2) origin                      -> RobotsRecord
     content  sha256(32)                               -> Content
     outbox   partition(2) seq(8)                      -> msgpack of list[Discovery]
@@ -17,8 +19,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from struct import Struct
+from typing import TypeAlias
 
 import msgspec
 from rocksdict import (
@@ -29,21 +33,40 @@ from rocksdict import (
     DBCompressionType,
     Options,
     Rdict,
+    RdictIter,
     ReadOptions,
     WriteBatch,
 )
 
 from harvestman.errors import StateError
-from harvestman.model import HostKey, HostRecord, Instant, Origin, Partition, RobotsRecord, Tally, UrlId, UrlRecord
+from harvestman.model import (
+    HostKey,
+    HostRecord,
+    Instant,
+    Origin,
+    Partition,
+    RobotsRecord,
+    SiteKey,
+    SiteRecord,
+    Tally,
+    UrlId,
+    UrlRecord,
+)  # fmt: skip
 from harvestman.ports import Changes, Content, Parcel, Pending
 
-PARTITIONED = ("url", "queue", "due", "host", "robots", "outbox")
+PARTITIONED = ("url", "queue", "due", "revisit", "host", "site", "robots", "outbox")
 """Families whose keys begin with the partition."""
 FAMILIES = (*PARTITIONED, "content", "fresh", "mark")
+WAITING = ("queue", "due", "revisit")
+"""Families that say what waits where: all of them follow from the URL records."""
+
+Row: TypeAlias = tuple[str, bytes, bytes]
+"""Family, key, value."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
 _decode_host = msgspec.msgpack.Decoder(HostRecord).decode
+_decode_site = msgspec.msgpack.Decoder(SiteRecord).decode
 _decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
 _decode_content = msgspec.msgpack.Decoder(Content).decode
 
@@ -51,6 +74,8 @@ _u16 = Struct(">H").pack
 _u64 = Struct(">Q").pack
 _read_u64 = Struct(">Q").unpack_from
 _read_u16 = Struct(">H").unpack_from
+_END = b"\xff" * 19
+"""Behind every key that begins with a partition."""
 
 
 def _host_key(partition: Partition, host: str) -> bytes:
@@ -64,6 +89,26 @@ def _queue_key(partition: Partition, host: HostKey, bucket: int, seq: int) -> by
 def _due_key(when: Instant, url: UrlId) -> bytes:
     # Rounded, so that the float made of it (`due`) leads back to the same key.
     return url[:2] + _u64(round(when * 1000)) + url
+
+
+class Damaged(StateError):
+    """Files of the database are missing, cut short or altered."""
+
+
+def queue_row(host: HostKey, url: UrlId, record: UrlRecord) -> Row:
+    """The entry of a URL in its host's queue."""
+    return "queue", url[:2] + b"%b\0%c%b" % (host.encode(), record.bucket, _u64(record.seq)), url
+
+
+def dated_row(family: str, when: Instant, url: UrlId) -> Row:
+    """The entry of a URL in `due` or `revisit`."""
+    return family, _due_key(when, url), b""
+
+
+def id_in(row: Row) -> UrlId:
+    """Whose entry a row of one of the WAITING families is."""
+    family, key, value = row
+    return UrlId(value if family == "queue" else key[10:])
 
 
 def _options(cache: Cache, write_buffer: int) -> Options:
@@ -93,15 +138,17 @@ class RocksState:
         self, directory: Path, *, cache_bytes: int = 32 << 20, write_buffer: int = 64 << 20, read_only: bool = False
     ) -> None:
         directory.parent.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
         access = AccessType.read_only(error_if_log_file_exist=False) if read_only else AccessType.read_write()
         cache = Cache(cache_bytes)
         families = {name: _options(cache, write_buffer) for name in FAMILIES}
+        self._fresh_options = partial(_options, cache, write_buffer)
         try:
             self._db = Rdict(
                 str(directory), _options(cache, write_buffer), column_families=families, access_type=access
             )
         except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
-            raise StateError(_explain(directory, str(error))) from error
+            raise _explained(directory, str(error)) from error
         self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._handle: dict[str, ColumnFamily] = {name: self._db.get_column_family_handle(name) for name in FAMILIES}
         self._commits = self._last_fresh()
@@ -127,10 +174,16 @@ class RocksState:
         ]
 
     async def due(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
+        return self._dated("due", until, limit)
+
+    async def revisits(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
+        return self._dated("revisit", until, limit)
+
+    def _dated(self, family: str, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
         found: list[tuple[Instant, UrlId]] = []
-        for partition in self._partitions_with("due"):
+        for partition in self._partitions_with(family):
             start, end = _u16(partition), _u16(partition) + _u64(int(until * 1000) + 1)
-            for key, _ in self._scan("due", start, end, limit):
+            for key, _ in self._scan(family, start, end, limit):
                 found.append((Instant(_read_u64(key, 2)[0] / 1000), UrlId(key[10:])))
         found.sort()
         return found[:limit]
@@ -138,6 +191,10 @@ class RocksState:
     async def hosts(self, names: Sequence[tuple[Partition, HostKey]]) -> list[HostRecord | None]:
         keys = [_host_key(partition, host) for partition, host in names]
         return [None if raw is None else _decode_host(raw) for raw in self._values("host", keys)]
+
+    async def sites(self, names: Sequence[tuple[Partition, SiteKey]]) -> list[SiteRecord | None]:
+        keys = [_host_key(partition, site) for partition, site in names]
+        return [None if raw is None else _decode_site(raw) for raw in self._values("site", keys)]
 
     async def waiting_hosts(
         self, after: tuple[Partition, HostKey] | None, limit: int
@@ -149,6 +206,7 @@ class RocksState:
         while len(found) < limit:
             rows.seek(cursor)
             if not rows.valid():
+                self._check(rows)
                 break
             key: bytes = rows.key()
             end = key.index(b"\0", 2)
@@ -186,6 +244,12 @@ class RocksState:
             delete(_due_key(when, url), handle["due"])
         for when, url in changes.due:
             put(_due_key(when, url), b"", handle["due"])
+        for when, url in changes.unrevisit:
+            delete(_due_key(when, url), handle["revisit"])
+        for when, url in changes.revisit:
+            put(_due_key(when, url), b"", handle["revisit"])
+        for site, (partition, site_record) in changes.sites.items():
+            put(_host_key(partition, site), _encode(site_record), handle["site"])
         for host, (partition, host_record) in changes.hosts.items():
             put(_host_key(partition, host), _encode(host_record), handle["host"])
         for origin, (partition, robots) in changes.robots.items():
@@ -293,12 +357,65 @@ class RocksState:
         return Tally() if raw is None else msgspec.msgpack.decode(raw, type=Tally)
 
     def url_records(self) -> Iterator[UrlRecord]:
-        for _, value in self._scan("url", b"", b"\xff" * 19, None):
+        for _, value in self._scan("url", b"", _END, None):
             yield _decode_url(value)
+
+    # -- mending (harvestman repair, dead, traps, hosts): no worker has it open --------------------------------
+
+    def url_rows(self) -> Iterator[tuple[UrlId, UrlRecord]]:
+        for key, value in self._scan("url", b"", _END, None):
+            yield UrlId(key), _decode_url(value)
+
+    def host_rows(self) -> Iterator[tuple[Partition, HostRecord]]:
+        for key, value in self._scan("host", b"", _END, None):
+            yield Partition(_read_u16(key)[0]), _decode_host(value)
+
+    def site_rows(self) -> Iterator[tuple[Partition, SiteRecord]]:
+        for key, value in self._scan("site", b"", _END, None):
+            yield Partition(_read_u16(key)[0]), _decode_site(value)
+
+    def waiting_rows(self, family: str) -> Iterator[Row]:
+        """Every entry of one of the WAITING families."""
+        for key, value in self._scan(family, b"", _END, None):
+            yield family, key, value
+
+    def holding(self, rows: Sequence[Row]) -> list[bool]:
+        """Which of these rows are here, values and all."""
+        keys = {family: [key for name, key, _ in rows if name == family] for family in WAITING}
+        found = {
+            (family, key): value
+            for family in WAITING
+            for key, value in zip(keys[family], self._values(family, keys[family]), strict=True)
+        }
+        return [found[family, key] == value for family, key, value in rows]
+
+    def write_rows(self, put: Sequence[Row], delete: Sequence[Row] = ()) -> None:
+        """In one atomic commit."""
+        batch = WriteBatch(raw_mode=True)
+        for family, key, value in put:
+            batch.put(key, value, self._handle[family])
+        for family, key, _ in delete:
+            batch.delete(key, self._handle[family])
+        self._db.write(batch)
+
+    def flush(self) -> None:
+        """`sync`, for those who need not wait in a loop."""
+        self._db.flush_wal(True)
+
+    def renew(self, family: str) -> None:
+        """An empty family in place of one that cannot be read: its files are given up, whatever is in them."""
+        self._handle.pop(family)
+        self._family.pop(family).close()
+        self._db.drop_column_family(family)
+        self._family[family] = self._db.create_column_family(family, self._fresh_options())
+        self._handle[family] = self._db.get_column_family_handle(family)
 
     def _values(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """What lies under each key, in one call."""
-        found: list[bytes | None] | None = self._family[family].get([*keys]) if keys else []
+        try:
+            found: list[bytes | None] | None = self._family[family].get([*keys]) if keys else []
+        except Exception as error:  # as above
+            raise _explained(self._directory, str(error)) from error
         return found or []
 
     def _scan(self, family: str, start: bytes, end: bytes, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
@@ -310,6 +427,14 @@ class RocksState:
             yield rows.key(), rows.value()
             rows.next()
             limit = None if limit is None else limit - 1
+        self._check(rows)
+
+    def _check(self, rows: RdictIter) -> None:
+        """At the end of rows: a block that cannot be read looks like their end."""
+        try:
+            rows.status()
+        except Exception as error:  # as above
+            raise _explained(self._directory, str(error)) from error
 
     def _partitions_with(self, family: str) -> list[Partition]:
         rows = self._family[family].iter()
@@ -319,6 +444,7 @@ class RocksState:
             partition = _read_u16(rows.key())[0]
             found.append(Partition(partition))
             rows.seek(_u16(partition + 1))
+        self._check(rows)
         return found
 
     def _last_fresh(self) -> int:
@@ -327,9 +453,21 @@ class RocksState:
         return int(_read_u64(rows.key())[0]) if rows.valid() else 0
 
 
-def _explain(directory: Path, words: str) -> str:
-    if "lock" in words.lower():
-        return f"{directory} is in use by another crawl: wait for it, or stop it first"
+def salvage(directory: Path) -> list[str]:
+    """Make a damaged database one that can be opened: files that cannot be read are put aside, in `lost`.
+
+    Returns the names of those. What is held by the others is all there.
+    """
+    try:
+        Rdict.repair(str(directory), Options(raw_mode=True))
+    except Exception as error:  # as above
+        raise StateError(f"{directory} cannot be salvaged: {error}") from error
+    return sorted(path.name for path in (directory / "lost").glob("*") if path.suffix == ".sst")
+
+
+def _explained(directory: Path, words: str) -> StateError:
     if "Corruption" in words:
-        return f"{directory} is damaged ({words}); restore it from a copy, or begin anew in another directory"
-    return f"cannot open {directory}: {words}"
+        return Damaged(f"{directory} is damaged: `harvestman repair` saves what can be read ({words})")
+    if "lock" in words.lower():
+        return StateError(f"{directory} is in use by another crawl: wait for it, or stop it first")
+    return StateError(f"cannot open {directory}: {words}")

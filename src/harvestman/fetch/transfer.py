@@ -153,11 +153,11 @@ class Transfer:
     def _judge_page(self, headers: dict[str, str]) -> int | None:
         """The gate: a body nobody will read is not downloaded."""
         kind = heads.media_type(headers.get("content-type", ""))
-        if not heads.wanted(kind):
+        if not heads.wanted(kind) and not self.request.listing:
             return self._refuse(FailureKind.UNWANTED, kind)
         if heads.declared_length(headers) > self.body_cap:
             return self._refuse(FailureKind.TOO_LARGE, f"announces {headers['content-length']} bytes")
-        if heads.large(kind):
+        if heads.large(kind) or self.request.listing:
             limits = self.surroundings.limits
             self.deadline += limits.total_large - limits.total_html
         return None

@@ -10,40 +10,48 @@ commits them (`take` -> State.commit -> `committed`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
 from harvestman.config import Config
-from harvestman.frontier.book import Entry, RobotsBook
+from harvestman.frontier.book import RobotsBook
 from harvestman.frontier.gates import Gates
-from harvestman.frontier.hosts import Errand, Host, Place
+from harvestman.frontier.hosts import Host, Place
+from harvestman.frontier.intake import Intake
+from harvestman.frontier.learning import Learning
 from harvestman.frontier.residents import Residents
 from harvestman.frontier.routing import Routed, Router
+from harvestman.frontier.rules import RobotsDesk
 from harvestman.frontier.schedule import NEVER, Schedule
 from harvestman.frontier.seen import Seen
+from harvestman.frontier.sites import Sites
+from harvestman.frontier.staging import Staging
 from harvestman.model import (
     Answer,
-    Failure,
+    Attempt,
     FailureKind,
     HostKey,
     Instant,
     Lease,
-    Origin,
     Partition,
     Response,
     RobotsRecord,
+    SiteRecord,
     Status,
+    Tally,
     UrlId,
     UrlRecord,
     Visit,
 )  # fmt: skip
-from harvestman.policy import ladder, politeness, urls
+from harvestman.policy import budget, politeness, revisit, traps, urls
 from harvestman.policy.ladder import Standing
 from harvestman.policy.outcomes import Decision
 from harvestman.policy.robots import Verdict
-from harvestman.ports import Changes, Pending, State
+from harvestman.ports import Changes, Jobs, Pending, State
 
+BUDGET_PAUSE = 3_600.0
+"""A site without budget left is looked at again after this many seconds, so that a larger budget takes effect soon."""
 BLOCKED_AT_ONCE = 256
 """URLs refused by robots.txt in one go before other hosts have their turn."""
 
@@ -52,84 +60,64 @@ class Frontier:
     """See the module. One per worker; all its sites are ours alone."""
 
     def __init__(
-        self, state: State, seen: Seen, book: RobotsBook, router: Router, config: Config, rng: Random, opened: Instant
-    ) -> None:
+        self, state: State, seen: Seen, book: RobotsBook, router: Router, jobs: Jobs, config: Config, rng: Random,
+        opened: Instant,
+    ) -> None:  # fmt: skip
         """`opened`: when this process took over existing work, or 0 for a new crawl."""
         self._state = state
-        self._seen = seen
         self._book = book
         self._router = router
         self._config = config
         self._residents = Residents(state, router, config, opened)
         self._schedule = Schedule(rng)
+        self.staging = Staging()
+        self._sites = Sites(state, self.staging, config.memory.resident_hosts)
+        self.learning = Learning(self._sites, self.staging, jobs, config, rng)
+        self.intake = Intake(
+            state, seen, self._sites, router, self._residents, self.staging, self.learning, jobs, config
+        )
+        self._rules = RobotsDesk(book, self._residents, router, self.staging, config, self._back, self._enqueue)
         self._gates = Gates(config.politeness, 4 * config.memory.resident_hosts)
-        self.changes = Changes()
-        self._touched: dict[HostKey, tuple[Partition, int]] = {}
         self._leased = 0
-        self.seq = 0
-        """The last sequence number given out; carried over restarts, for a wall clock may be set back."""
         self.blocked = 0
+        self.crawled = 0
+        """Pages so far, in all runs."""
+        self.visits_until = NEVER if config.recrawl.keep else opened
+        """Pages that we have are visited again when they fall due before this moment."""
+
+    @property
+    def changes(self) -> Changes:
+        """What is staged for the next commit."""
+        return self.staging.changes
+
+    async def restore(self, tally: Tally) -> None:
+        """Go on where an earlier process was."""
+        self.blocked, self.crawled = tally.blocked, tally.pages
+        self.staging.seq = int(await self._state.mark("seq") or 0)
+        self.staging.jobs = tally.jobs
+        self.intake.trapped = tally.traps
+        self.learning.know(sum(job.pages for job in tally.jobs.values()))
+        self.learning.price = revisit.Price(float(await self._state.mark("price") or self.learning.price.value))
 
     # -- links in ----------------------------------------------------------------------------------------------
 
     async def add(self, found: Iterable[Routed], now: Instant) -> int:
-        """Stage the links nobody has seen before; returns how many there were."""
-        staged = self.changes.records
-        candidates: dict[UrlId, Routed] = {}
-        for routed in found:
-            url_id = routed.id
-            if url_id not in staged:
-                candidates.setdefault(url_id, routed)
-        new = await self._seen.unseen(list(candidates))
-        for url_id in new:
-            self._stage(url_id, candidates[url_id], now)
-        return len(new)
-
-    def _stage(self, url_id: UrlId, routed: Routed, now: Instant) -> None:
-        found = routed.found
-        seq = self.next_seq(now)
-        self.changes.records[url_id] = UrlRecord(
-            found.url, Status.PENDING, found.depth, found.bucket, seq, now, found.via, found.hops
-        )
-        self.changes.new.append(url_id)
-        self._queue(routed.partition, routed.host, found.bucket, seq, url_id)
-
-    def _queue(self, partition: Partition, host: HostKey, bucket: int, seq: int, url: UrlId) -> None:
-        self.changes.queued.append((partition, host, bucket, seq, url))
-        mask = self._touched[host][1] if host in self._touched else 0
-        self._touched[host] = (partition, mask | 1 << bucket)
-
-    def next_seq(self, now: Instant) -> int:
-        """A number larger than any given before."""
-        # Microseconds, always growing: an entry never lands before a cursor, whoever owned the host before.
-        self.seq = max(self.seq + 1, int(now * 1e6))
-        return self.seq
+        """Stage what the links change; returns how many of them nobody had seen before."""
+        return await self.intake.add(found, now)
 
     async def ripen(self, now: Instant) -> None:
-        """Put the URLs whose retry is due back into their hosts' queues."""
-        due = await self._state.due(now, 1_000)
-        if not due:
-            return
-        records = await self._state.records([url for _, url in due])
-        for (when, url), record in zip(due, records, strict=True):
-            self.changes.undue.append((when, url))
-            if record is not None and record.status is Status.PENDING:
-                host, _, partition = self._router.place(urls.host_of(record.url))
-                record.seq = self.next_seq(now)
-                record.due = Instant(0.0)
-                self.changes.records[url] = record
-                self._queue(partition, host, record.bucket, record.seq, url)
+        """Put retries and visits that are due into their hosts' queues."""
+        await self.intake.ripen(now, self.visits_until)
 
     # -- commit ------------------------------------------------------------------------------------------------
 
     def take(self) -> Changes:
         """What has been staged since the last take, for one atomic commit."""
-        changes, self.changes = self.changes, Changes()
-        return changes
+        return self.staging.take()
 
     async def committed(self, now: Instant) -> None:
         """The taken changes are durable: what they queued can be read now."""
-        touched, self._touched = self._touched, {}
+        touched, self.staging.touched = self.staging.touched, {}
         strangers: list[tuple[Partition, HostKey]] = []
         for name, (partition, mask) in touched.items():
             host = self._residents.get(name)
@@ -168,14 +156,14 @@ class Frontier:
         # Without an address the slot is taken by `claim`: a slow resolver must not bunch requests to a site.
         if wanted is None or (address and not self._site_slot(host, now)):
             return None
-        url, url_id, record, origin, robots, hops = wanted
         host.place = Place.LEASED
         host.slot = Instant(0.0)
         host.served += 1
         self._leased += 1
         if address:
             self._gates.at(address).busy = True
-        return Lease(host.name, address, url, url_id, record, origin, robots, hops, now)
+        wanted.address, wanted.site = address, host.site
+        return wanted
 
     def _passes(self, host: Host, address: str, now: Instant) -> bool:
         """May its address be asked now? If not, the host is put where it waits."""
@@ -189,11 +177,14 @@ class Frontier:
             return True
         return False
 
-    async def _choose(self, host: Host, now: Instant) -> tuple[str, UrlId, UrlRecord | None, Origin, bool, int] | None:
+    async def _choose(self, host: Host, now: Instant) -> Lease | None:
         """The next thing to ask of a host: an errand, its robots.txt, or the first URL that robots.txt allows."""
         if host.errands:
             errand = host.errands[0]
-            return errand.url, UrlId(b""), None, errand.origin, True, errand.hops
+            lease = Lease(host.name, "", errand.url, UrlId(b""), None, errand.origin, True, errand.hops, now)
+            lease.job, lease.depth = errand.job, errand.depth
+            return lease
+        site = await self._site_of(host, now)
         looked_at = 0
         while host.window or await host.refill(self._state, self._window_size()):
             looked_at += 1
@@ -204,7 +195,9 @@ class Frontier:
             origin = urls.origin_of(head.record.url)
             standing, entry = await self._book.standing(host.partition, origin, now)
             if standing is Standing.ASK or entry is None:
-                return f"{origin}/robots.txt", UrlId(b""), None, origin, True, 0
+                lease = Lease(host.name, "", f"{origin}/robots.txt", UrlId(b""), None, origin, True, 0, now)
+                lease.job, lease.depth = head.record.job, head.record.depth
+                return lease
             if standing is Standing.FORBID and entry.record.reason.startswith(FailureKind.GUARD):
                 # Not a matter of waiting: no request to this host is ever made.
                 self._drop(host, Status.REFUSED, entry.record.reason, now)
@@ -212,14 +205,47 @@ class Frontier:
             if standing is Standing.FORBID:
                 self._park(host, entry.record, now)
                 return None
-            if not self._obeys_crawl_delay(host, entry, now):
+            self._rules.obey(host, entry)
+            if host.clock.next_allowed > now:
+                self._schedule.push(host, host.clock.next_allowed)
                 return None
             verdict = entry.rules.verdict(urls.path_of(head.record.url))
-            if verdict.allowed:
-                return head.record.url, head.id, head.record, origin, False, head.record.hops
-            self._block(host, verdict, now)
+            if not verdict.allowed:
+                self._block(host, verdict, now)
+            elif (refusal := self._trap(host, site, head.record)) is not None:
+                self._drop(host, Status.REFUSED, refusal, now)
+            elif (until := budget.wait(site, self.crawled, self._config.budget, now)) is None:
+                return Lease(
+                    host.name, "", head.record.url, head.id, head.record, origin, False, head.record.hops, now
+                )
+            elif until >= NEVER:
+                self._drop(host, Status.REFUSED, f"budget: the site has had its {site.fetched} pages", now)
+            else:
+                self._wait_for_budget(host, until, now)
+                return None
         self._residents.idle(host)
         return None
+
+    async def _site_of(self, host: Host, now: Instant) -> SiteRecord:
+        site = host.record_of_site
+        if site is None:
+            await self._sites.bring([(host.partition, host.site)], now)
+            site = host.record_of_site = self._sites[host.site]
+        return site
+
+    def _trap(self, host: Host, site: SiteRecord, record: UrlRecord) -> str | None:
+        """Why it is not asked for: it was queued before its like was known for a trap."""
+        trap = traps.stopped(site, record.url) if site.traps and record.status is Status.PENDING else None
+        if trap is None:
+            return None
+        trap.refused += 1
+        self._sites.changed(host.partition, site)
+        return self.intake.refused(trap.name, traps.shape_of(record.url))
+
+    def _wait_for_budget(self, host: Host, until: Instant, now: Instant) -> None:
+        until = Instant(min(until, now + BUDGET_PAUSE))
+        host.clock = replace(host.clock, next_allowed=max(host.clock.next_allowed, until))
+        self._back(host, now)
 
     def _window_size(self) -> int:
         return max(2, min(32, self._config.memory.window // max(1, len(self._residents))))
@@ -237,15 +263,23 @@ class Frontier:
         return False
 
     def _block(self, host: Host, verdict: Verdict, now: Instant) -> None:
+        self.blocked += host.window[0].record.status is Status.PENDING
         self._drop(host, Status.BLOCKED, f"robots.txt line {verdict.line}: {verdict.rule}", now)
-        self.blocked += 1
 
     def _drop(self, host: Host, status: Status, reason: str, now: Instant) -> None:
         """The head of the window is not asked for."""
         head = self._consume(host)
-        head.record.status = status
+        self._settled(head.record, status)
         head.record.visit = Visit(now, 0, reason)
         self.changes.records[head.id] = head.record
+
+    def _settled(self, record: UrlRecord, status: Status) -> None:
+        """Its status, and the progress of its job."""
+        was, record.status = record.status, status
+        if (was is Status.PENDING) != (status is Status.PENDING):
+            job = self.staging.job(record.job)
+            job.settled += 1 if was is Status.PENDING else -1
+            job.pages += was is Status.PENDING and status in (Status.FETCHED, Status.DUPLICATE)
 
     def _consume(self, host: Host) -> Pending:
         head = host.window.pop(0)
@@ -284,17 +318,24 @@ class Frontier:
 
     # -- leases back -------------------------------------------------------------------------------------------
 
-    def settle(self, lease: Lease, answer: Answer, decision: Decision, visit: Visit, chance: float) -> None:
-        """A page lease is over: record what came of the URL, set the host's clock, put the host back."""
+    def settle(
+        self, lease: Lease, answer: Answer, decision: Decision, visit: Visit, chance: float,
+        links: Sequence[Routed] = (),
+    ) -> None:  # fmt: skip
+        """A page lease is over: record what came of the URL, set the host's clock, put the host back.
+
+        `links`: those of the page that were news.
+        """
         host = self._return(lease, answer, chance)
         head = self._consume(host)
-        self._record(head.id, head.record, decision, visit)
+        self._record(host, head.id, head.record, decision, visit, links)
         host.fetched += decision.status is Status.FETCHED
         self._back(host, answer.finished)
 
     async def settle_replayed(
-        self, lease: Lease, record: UrlRecord, answer: Answer, decision: Decision, visit: Visit, chance: float
-    ) -> None:
+        self, lease: Lease, record: UrlRecord, answer: Answer, decision: Decision, visit: Visit, chance: float,
+        links: Sequence[Routed] = (),
+    ) -> None:  # fmt: skip
         """The same for an answer that an earlier process stored and did not live to take in: no host was leased.
 
         What the answer asked of us (Retry-After) is obeyed all the same.
@@ -305,81 +346,43 @@ class Frontier:
         self._set_clock(host, answer, chance)
         host.clock = replace(host.clock, next_allowed=max(before, host.clock.next_allowed))
         self.changes.unqueued.append((partition, name, record.bucket, record.seq))
-        self._record(lease.id, record, decision, visit)
+        await self._site_of(host, visit.at)
+        self._record(host, lease.id, record, decision, visit, links)
         self.changes.hosts[name] = (partition, host.record())
         self._enqueue(host)
 
-    def _record(self, url: UrlId, record: UrlRecord, decision: Decision, visit: Visit) -> None:
+    def _record(
+        self, host: Host, url: UrlId, record: UrlRecord, decision: Decision, visit: Visit, links: Sequence[Routed]
+    ) -> None:
+        before, record.visit = record.visit, visit
+        self._settled(record, decision.status)
         if decision.rename:
             record.url, record.hops = decision.rename, record.hops + 1
         elif decision.error:
             record.attempts += 1
-        record.status, record.visit = decision.status, visit
+            record.trail.append(Attempt(visit.at, decision.reason))
+            _remember(visit, before)
+        else:
+            record.attempts = 0
+            record.trail.clear()
         if decision.retry_at is not None:
             record.due = decision.retry_at
             self.changes.due.append((decision.retry_at, url))
+        elif decision.status in (Status.FETCHED, Status.DUPLICATE):
+            assert host.record_of_site is not None  # a lease was looked for, or it was brought
+            self.crawled += 1
+            self.learning.visited(host.partition, host.record_of_site, url, record, before, links)
         self.changes.records[url] = record
 
-    async def settle_robots(self, lease: Lease, answer: Answer, body: bytes, chance: float) -> None:
-        """A robots.txt lease is over."""
-        asked = self._return(lease, answer, chance)
-        host = self._residents.get(urls.host_of(lease.origin)) or asked
-        previous = await self._book.record(host.partition, lease.origin)
-        if lease.hops and isinstance(answer, Failure) and answer.kind is FailureKind.GUARD:
-            # Its robots.txt leads where we may not go, which says nothing against the host itself.
-            detail = f"robots.txt leads to {answer.url}: {answer.detail}"
-            answer = replace(answer, kind=FailureKind.CONNECT, detail=detail)
-        record = ladder.settle(lease.origin, previous, answer, body, answer.finished)
-        entry = self._book.learn(record)
-        self.changes.robots[lease.origin] = (host.partition, record)
-        self._obeys_crawl_delay(host, entry, None)
-        if asked.errands and asked.errands[0].origin == lease.origin:
-            asked.errands.pop(0)
-        host.away = False
-        await self._give_up_errands(asked, answer.finished)
-        self._back(asked, answer.finished)
-        if host is not asked and host.place is Place.IDLE:
-            self._back(host, answer.finished)
+    async def settle_robots(
+        self, lease: Lease, answer: Answer, body: bytes, chance: float
+    ) -> tuple[str, ...] | None:
+        """A robots.txt lease is over; returns the sitemaps it names, None when it cannot be had."""
+        return await self._rules.settled(self._return(lease, answer, chance), lease, answer, body)
 
     async def follow_robots(self, lease: Lease, answer: Response, target: str, chance: float) -> None:
         """robots.txt moved: ask for it where it is now, in turn and at the pace of the host it is on."""
-        asked = self._return(lease, answer, chance)
-        if asked.errands and asked.errands[0].origin == lease.origin:
-            asked.errands.pop(0)
-        owner = self._residents.get(urls.host_of(lease.origin)) or asked
-        name, _, partition = self._router.place(urls.host_of(target))
-        host = await self._residents.bring(name, partition, self.changes.hosts)
-        host.errands.append(Errand(target, lease.origin, lease.hops + 1))
-        owner.away = host is not owner
-        await self._give_up_errands(host, answer.finished)
-        self._back(asked, answer.finished)
-        for other in {owner, host} - {asked}:
-            if other.place is Place.IDLE:
-                self._back(other, answer.finished)
-
-    async def _give_up_errands(self, host: Host, now: Instant) -> None:
-        """A sick host is not asked for hours: those who wait for a robots.txt on it take it for unreachable."""
-        if host.clock.sick_until <= now:
-            return
-        for errand in host.errands:
-            owner = self._residents[urls.host_of(errand.origin)]
-            sick = Failure(errand.url, FailureKind.CONNECT, f"{host.name} is on the sick list", "", now, now)
-            previous = await self._book.record(owner.partition, errand.origin)
-            record = ladder.settle(errand.origin, previous, sick, b"", now)
-            self._book.learn(record)
-            self.changes.robots[errand.origin] = (owner.partition, record)
-            owner.away = False
-            self._enqueue(owner)
-        host.errands.clear()
-
-    def _obeys_crawl_delay(self, host: Host, entry: Entry, now: Instant | None) -> bool:
-        """Keep to what this robots.txt asks; False when that makes the host wait beyond `now` (it is put there)."""
-        host.crawl_delay = entry.rules.crawl_delay
-        host.clock = politeness.at_least(host.clock, politeness.asked_delay(self._config.politeness, host.crawl_delay))
-        if now is None or host.clock.next_allowed <= now:
-            return True
-        self._schedule.push(host, host.clock.next_allowed)
-        return False
+        await self._rules.moved(self._return(lease, answer, chance), lease, answer, target)
 
     def _return(self, lease: Lease, answer: Answer, chance: float) -> Host:
         """Give back what a lease took: the address at once, the host's clock by what the answer was."""
@@ -418,10 +421,17 @@ class Frontier:
         """The earliest moment at which anything at all could be done; `NEVER` when all is done."""
         if self._leased or self.changes or self._residents.overflow:
             return Instant(0.0)
-        due = await self._state.due(NEVER, 1)
-        return min(self.wake_at(), due[0][0] if due else NEVER, self._residents.rest_ends)
+        due = [*await self._state.due(NEVER, 1), *await self._state.revisits(self.visits_until, 1)]
+        return min(self.wake_at(), self._residents.rest_ends, *(when for when, _ in due), NEVER)
 
     def counts(self) -> dict[str, int]:
         schedule = self._schedule
         resident = len(self._residents)
         return {"ready": schedule.ready, "waiting": schedule.waiting, "leased": self._leased, "resident": resident}
+
+
+def _remember(visit: Visit, before: Visit | None) -> None:
+    """What we have of a page stays known when a later attempt fails."""
+    if before is not None and not visit.digest:
+        visit.digest, visit.simhash, visit.etag = before.digest, before.simhash, before.etag
+        visit.last_modified, visit.ref = before.last_modified, before.ref

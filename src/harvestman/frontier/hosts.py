@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import enum
 
-from harvestman.model import BUCKETS, HostKey, HostRecord, Instant, Origin, Partition, Seconds, SiteKey
+from harvestman.model import (
+    BUCKETS,
+    HostKey,
+    HostRecord,
+    Instant,
+    Lease,
+    Partition,
+    Seconds,
+    SiteKey,
+    SiteRecord,
+    UrlId,
+)
 from harvestman.policy.politeness import HostClock, inherited
 from harvestman.policy.priority import shares
 from harvestman.ports import Pending, State
@@ -29,12 +40,15 @@ class Place(enum.IntEnum):
 class Errand:
     """A robots.txt that lies behind a redirect: to be asked of this host on behalf of `origin`."""
 
-    __slots__ = ("hops", "origin", "url")
+    __slots__ = ("depth", "hops", "job", "origin", "url")
 
-    def __init__(self, url: str, origin: Origin, hops: int) -> None:
+    def __init__(self, url: str, lease: Lease) -> None:
+        """`lease`: the one whose answer pointed here."""
         self.url = url
-        self.origin = origin
-        self.hops = hops
+        self.origin = lease.origin
+        self.hops = lease.hops + 1
+        self.job = lease.job
+        self.depth = lease.depth
 
 
 class Host:
@@ -42,7 +56,7 @@ class Host:
 
     __slots__ = (
         "address", "address_until", "away", "clock", "crawl_delay", "cursors", "errands", "fetched", "hurried", "name",
-        "partition", "place", "read", "served", "site", "slot", "tails", "window",
+        "partition", "place", "read", "record_of_site", "served", "site", "slot", "tails", "window",
     )  # fmt: skip
 
     def __init__(self, name: HostKey, site: SiteKey, partition: Partition) -> None:
@@ -62,6 +76,8 @@ class Host:
         self.address = ""
         self.address_until = Instant(0.0)
         self.slot = Instant(0.0)
+        self.record_of_site: SiteRecord | None = None
+        """Shared by the hosts of a site; set when a lease is first looked for."""
         self.errands: list[Errand] = []
         self.away = False
         """Its robots.txt is being asked for on another host: until then it runs errands, but none of its own."""
@@ -116,6 +132,16 @@ class Host:
         if head is not None:
             self.window.append(head)
             self.read[head.bucket] = head.seq + 1
+
+    def take_out(self, url: UrlId) -> bool:
+        """An entry that leaves the queue on disk leaves the window too; False when it is being asked for."""
+        for index, entry in enumerate(self.window):
+            if entry.id == url:
+                if index == 0 and self.place is Place.LEASED:
+                    return False
+                del self.window[index]
+                return True
+        return True
 
     def consumed(self, entry: Pending) -> None:
         """The head of the window is settled: reads after a restart begin behind it."""

@@ -1,76 +1,61 @@
-"""Have we seen this link? Recent links in RAM -> a Bloom filter -> the exact answer of State.
+"""Have we seen this link? Links met lately (`policy.importance`) -> a Bloom filter -> the exact answer of State.
 
 No URL is silently skipped: a Bloom hit is always confirmed by State before a link is dropped.
 """
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Sequence
 from zlib import crc32
 
 from abloom import BloomFilter
 
-from harvestman.model import UrlId
+from harvestman.model import UrlId, UrlRecord
 from harvestman.ports import Objects, State
 
-FALSE_POSITIVES = 1e-4
+AT_ONCE = 1_000
+"""URLs put into a filter that is being rebuilt before others have their turn."""
 _HEAD = struct.Struct(">4sIQ")
 _MAGIC = b"HMs1"
-
-
-class Recent:
-    """The links met lately, by their text: two generations of a set, so that forgetting costs nothing.
-
-    It answers before a link is even normalised to its key, which is what most links of a page need.
-    """
-
-    __slots__ = ("_half", "_new", "_old")
-
-    def __init__(self, capacity: int) -> None:
-        self._half = max(1, capacity // 2)
-        self._new: set[str] = set()
-        self._old: set[str] = set()
-
-    def first_time(self, url: str) -> bool:
-        """True once per URL, until it is forgotten."""
-        new = self._new
-        if url in new:
-            return False
-        fresh = url not in self._old
-        new.add(url)
-        if len(new) >= self._half:
-            self._old, self._new = new, set()
-        return fresh
 
 
 class Seen:
     """The permanent seen-set of the partitions we own.
 
-    Generations: when a filter holds what it was sized for, a larger one is begun and all are asked.
+    Generations: when a filter holds what it was sized for, a larger one is begun and all are asked. While a lost filter
+    is being rebuilt it fails open: State is asked for every link.
     """
 
-    def __init__(self, state: State, capacity: int) -> None:
+    def __init__(self, state: State, capacity: int, errors: float = 1e-4) -> None:
         self._state = state
-        self._filters = [BloomFilter(capacity, FALSE_POSITIVES, serializable=True)]
+        self._errors = errors
+        self._filters = [BloomFilter(capacity, errors, serializable=True)]
         self._room = capacity
+        self._whole = True
+        """Every URL of State is in the filters."""
         self.since_snapshot = 0
 
-    async def unseen(self, ids: Sequence[UrlId]) -> list[UrlId]:
-        """Those not known to State; from now on they are taken for seen."""
+    async def sort(self, ids: Sequence[UrlId]) -> tuple[list[UrlId], dict[UrlId, UrlRecord]]:
+        """Those not known to State, which are taken for seen from now on, and what State has of the others."""
         maybe: list[UrlId] = []
         new: list[UrlId] = []
         older, newest = self._filters[:-1], self._filters[-1]
         for url in ids:
-            if any(url in old for old in older) or not newest.add(url):
+            if any(url in old for old in older) or not newest.add(url) or not self._whole:
                 maybe.append(url)
             else:
                 new.append(url)
+        known: dict[UrlId, UrlRecord] = {}
         if maybe:
-            known = await self._state.known(maybe)
-            new.extend(url for url in maybe if url not in known)
+            for url, record in zip(maybe, await self._state.records(maybe), strict=True):
+                if record is None:
+                    new.append(url)
+                else:
+                    known[url] = record
         self._spend(len(new))
-        return new
+        return new, known
 
     def _add(self, ids: Sequence[UrlId]) -> None:
         """In portions, so that no filter gets more than it was sized for."""
@@ -84,28 +69,38 @@ class Seen:
         self._room -= count
         if self._room <= 0:
             self._room = 2 * self._filters[-1].capacity
-            self._filters.append(BloomFilter(self._room, FALSE_POSITIVES, serializable=True))
+            self._filters.append(BloomFilter(self._room, self._errors, serializable=True))
 
     # -- surviving a restart -----------------------------------------------------------------------------------
 
     async def restore(self, objects: Objects, name: str) -> str:
-        """Load the snapshot and replay what came after it; rebuild from State when it is missing or damaged.
+        """Load the snapshot and replay what came after it; when it is missing or damaged, `rebuild` must follow.
 
-        Returns which of the three happened: 'snapshot', 'rebuilt' or 'empty'.
+        Returns which of the three was found: 'snapshot', 'lost' or 'empty'.
         """
         stored = await objects.get(name)
         if stored is not None and self._load(stored):
             self._add(await self._state.fresh())
             return "snapshot"
+        async for batch in self._state.ids():
+            self._whole = not batch
+            break
+        return "empty" if self._whole else "lost"
+
+    async def rebuild(self) -> int:
+        """Fill the filters from State, in small steps between which the crawl goes on; returns how many URLs."""
         count = 0
         async for batch in self._state.ids():
-            self._add(batch)
+            for start in range(0, len(batch), AT_ONCE):
+                self._add(batch[start : start + AT_ONCE])
+                await asyncio.sleep(0)
             count += len(batch)
-        return "rebuilt" if count else "empty"
+        self._whole = True
+        return count
 
     async def snapshot(self, objects: Objects, name: str, after: int = 0) -> None:
         """Write the filters if `after` URLs are new; what is committed from now on is replayed on a restart."""
-        if self.since_snapshot < after:
+        if self.since_snapshot < after or not self._whole:
             return
         until = self._state.last_fresh()
         self.since_snapshot = 0
@@ -134,3 +129,31 @@ class Seen:
             at += 8 + size
         self._filters, self._room = filters, max(1, room)
         return True
+
+
+class Keeper:
+    """Keeps a seen-filter on disk: loads it, rebuilds it behind the running crawl when it is lost, writes it again."""
+
+    def __init__(self, seen: Seen, objects: Objects, name: str) -> None:
+        self._seen = seen
+        self._objects = objects
+        self._name = name
+        self._rebuilding: asyncio.Task[int] | None = None
+
+    async def open(self) -> None:
+        if await self._seen.restore(self._objects, self._name) == "lost":
+            self._rebuilding = asyncio.create_task(self._seen.rebuild())
+
+    async def snapshot(self, after: int = 0) -> None:
+        """Write it if `after` URLs are new. A rebuild that failed fails here."""
+        if self._rebuilding is not None and self._rebuilding.done():
+            self._rebuilding.result()
+        await self._seen.snapshot(self._objects, self._name, after)
+
+    async def close(self) -> None:
+        """The last snapshot. A rebuild that is not done is given up: the next process begins it anew."""
+        if self._rebuilding is not None and not self._rebuilding.done():
+            self._rebuilding.cancel()
+            await asyncio.wait([self._rebuilding])
+        else:
+            await self.snapshot()

@@ -10,11 +10,12 @@ import re
 
 from turbohtml import Document, Element
 
-from harvestman.model import Link
+from harvestman.model import LISTING, Link
 from harvestman.policy.urls import Base
 
 MAX_LINKS = 10_000
 _LONGEST_HREF = 8_192
+_FEEDS = ("application/rss+xml", "application/atom+xml")
 _ANCHOR = 200
 _ANCHOR_SOURCE = 2_000
 """Characters of an anchor's text looked at, white space and all."""
@@ -83,7 +84,7 @@ def collect(document: Document, links: LinkSet) -> str | None:
     for meta in document.find_all("meta", limit=MAX_LINKS):
         if (meta.attr("http-equiv") or "").lower() == "refresh":
             links.add(refresh_target(meta.attr("content") or ""), "refresh")
-    return _canonical(document, links)
+    return _link_elements(document, links)
 
 
 def base_of(document: Document, page: Base) -> Base:
@@ -105,13 +106,16 @@ def refresh_target(content: str) -> str | None:
     return target.strip() or None
 
 
-def _canonical(document: Document, links: LinkSet) -> str | None:
+def _link_elements(document: Document, links: LinkSet) -> str | None:
+    """The first canonical URL, and on the way the feeds that the page offers."""
+    canonical = None
     for element in document.find_all("link", limit=MAX_LINKS):
-        if "canonical" in (element.attr("rel") or "").lower().split():
-            url = links.add(element.attr("href"), "canonical", rel="canonical")
-            if url is not None:
-                return url
-    return None
+        rel = (element.attr("rel") or "").lower()
+        if canonical is None and "canonical" in rel and "canonical" in rel.split():
+            canonical = links.add(element.attr("href"), "canonical", rel="canonical")
+        elif "alternate" in rel and (element.attr("type") or "").strip().lower() in _FEEDS:
+            links.add(element.attr("href"), LISTING, rel="alternate")
+    return canonical
 
 
 def _completed(first: Link, again: Link) -> Link:

@@ -6,7 +6,7 @@ Outside loopback a crawl needs a contact, and keeps at least a tenth of a second
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Network, ip_address, ip_network
 
 from harvestman.config import Config
@@ -25,11 +25,9 @@ _MAIL = re.compile(r"(mailto:)?[^\s@()<>]+@[^\s@()<>]+\.[^\s@()<>.]+", re.IGNORE
 
 
 def refuse_rudeness(config: Config, seeds: Iterable[str]) -> None:
-    """Raise UsageError, with the cure, for a crawl that may not begin. `seeds`: all it has ever been given."""
-    seeds = list(seeds)
+    """Raise UsageError, with the cure, for a crawl that may not begin. `seeds`: all it has ever been given, one pass."""
     _check_contact(config.contact)
-    _check_literals(config, seeds)
-    if stays_home(config, seeds):
+    if stays_home(config, _checked_literals(Guard(config.allow), seeds)):
         return
     if not config.contact:
         raise UsageError(_NO_CONTACT)
@@ -42,7 +40,7 @@ def refuse_rudeness(config: Config, seeds: Iterable[str]) -> None:
 
 
 def stays_home(config: Config, seeds: Iterable[str]) -> bool:
-    """Whether nothing outside loopback can be touched.
+    """Whether nothing outside loopback can be touched. Looks at every seed, and keeps none: there may be millions.
 
     Loopback seeds with a scope that cannot leave them; or the simulated web: names under .test, answered by a name
     server on loopback, with loopback allowed. Such a name server alone proves nothing: 127.0.0.53 answers for the
@@ -50,9 +48,11 @@ def stays_home(config: Config, seeds: Iterable[str]) -> bool:
     """
     simulated = _simulated(config)
     narrow = config.scope in ("site", "host", "path")
-    hosts = {host_of(seed) for seed in seeds}
-    at_home = all((simulated and host.endswith(".test")) or (narrow and _loopback(host)) for host in hosts)
-    return at_home and (simulated or narrow)
+    at_home = simulated or narrow
+    for seed in seeds:
+        host = host_of(seed)
+        at_home = at_home and ((simulated and host.endswith(".test")) or (narrow and _loopback(host)))
+    return at_home
 
 
 def hurried(config: Config) -> bool:
@@ -75,9 +75,8 @@ def _check_contact(contact: str) -> None:
         )
 
 
-def _check_literals(config: Config, seeds: list[str]) -> None:
+def _checked_literals(guard: Guard, seeds: Iterable[str]) -> Iterator[str]:
     """A seed on an address that the guard would refuse could only ever fail: say so now."""
-    guard = Guard(config.allow)
     for seed in seeds:
         host = host_of(seed)
         address = "127.0.0.1" if _named_loopback(host) else host
@@ -85,6 +84,7 @@ def _check_literals(config: Config, seeds: list[str]) -> None:
             literal = ip_address(address)
             network = _LOOPBACK if literal in _LOOPBACK else f"{address}/{literal.max_prefixlen}"
             raise UsageError(f"seed {seed}: {reason}; if that is what you want, add --allow {network}")
+        yield seed
 
 
 def _simulated(config: Config) -> bool:
@@ -103,6 +103,8 @@ def _named_loopback(host: HostKey) -> bool:
 
 
 def _is_address(host: str) -> bool:
+    if not (host[-1:].isdigit() or ":" in host):  # spares names, of which there may be millions, an exception each
+        return False
     try:
         ip_address(host)
     except ValueError:

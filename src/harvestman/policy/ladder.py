@@ -38,18 +38,26 @@ class Standing(enum.Enum):
 
 
 def settle(
-    origin: Origin, previous: RobotsRecord | None, answer: Response | Failure | None, body: bytes, now: Instant
+    origin: Origin,
+    previous: RobotsRecord | None,
+    answer: Response | Failure | None,
+    body: bytes,
+    now: Instant,
+    fresh: Seconds = FRESH,
 ) -> RobotsRecord:
-    """Return the record after a try; `body` is decoded, `answer` None means that redirects did not end."""
+    """Return the record after a try; `body` is decoded, `answer` None means that redirects did not end.
+
+    `fresh`: how long a copy is used before it is asked for again.
+    """
     match answer:
         case None:
-            return _good(origin, b"", now, "too many redirects: no rules")
+            return _good(origin, b"", now, fresh, "too many redirects: no rules")
         case Response(status=status) if 200 <= status < 300:
-            return _good(origin, body, now, f"{status}: rules")
+            return _good(origin, body, now, fresh, f"{status}: rules")
         case Response(status=304) if previous is not None and previous.good_at:
-            return _good(origin, previous.body, now, "304: rules unchanged")
+            return _good(origin, previous.body, now, fresh, "304: rules unchanged")
         case Response(status=status) if 300 <= status < 500 and status != 429:
-            return _good(origin, b"", now, f"{status}: no rules")
+            return _good(origin, b"", now, fresh, f"{status}: no rules")
         case Response(status=status, headers=headers):
             return _unreachable(origin, previous, now, f"{status}: unreachable", retry_after(headers, now))
         case Failure(kind=kind, detail=detail):
@@ -92,9 +100,9 @@ def _pause(value: str, now: Instant) -> Seconds | None:
         return None
 
 
-def _good(origin: Origin, body: bytes, now: Instant, reason: str) -> RobotsRecord:
+def _good(origin: Origin, body: bytes, now: Instant, fresh: Seconds, reason: str) -> RobotsRecord:
     return RobotsRecord(
-        origin=origin, body=body, good_at=now, tried_at=now, expires=Instant(now + FRESH), reason=reason
+        origin=origin, body=body, good_at=now, tried_at=now, expires=Instant(now + fresh), reason=reason
     )
 
 

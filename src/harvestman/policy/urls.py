@@ -19,8 +19,8 @@ from url import URL, IdnaError, URLError
 from harvestman.errors import UrlError
 from harvestman.model import HostKey, Origin, Partition, SiteKey, UrlId
 
-MAX_URL: Final = 2048
-"""Longer URLs are not crawled: browsers and servers stop agreeing on them, and traps live there."""
+MAX_URL: Final = 8192
+"""Longer than any server takes. The setting traps.url_length refuses sooner, and says so in the record."""
 
 _TRACKING_NAMES = """
     _ga _gac _gl gad_campaignid gad_source gbraid gclid gclsrc wbraid dclid srsltid

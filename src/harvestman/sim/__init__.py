@@ -25,7 +25,7 @@ Where to look
     plan -> hosts, paths, odd, traps -> web       the pure model: same plan, same web, on any machine
     words, prose, themes, fragments -> pages      HTML, joined from pieces compressed once
     robots_txt, charsets, replies                 what is answered to a request
-    requests, connection, server, dns             sockets
+    requests, connection, server, dns, loop       sockets
     log                                           the diary and its format
     reach, connections, report, audit             the judge
     cost                                          what a request costs the server (CPU), measured

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import socket
 import struct
-from typing import cast
 
 from harvestman.sim.hosts import Feature
 from harvestman.sim.web import Web
@@ -15,6 +14,7 @@ _ANSWER = struct.Struct(">HHHIH")
 _RESPONSE = 0x8480
 """A response, authoritative, recursion available."""
 _A, _IN, _TTL = 1, 1, 300
+_AT_ONCE = 64
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN = 0, 1, 2, 3
 
 
@@ -61,17 +61,19 @@ class Names:
         return b"".join((head, packet[12:end], *records))
 
 
-class NameServer(asyncio.DatagramProtocol):
-    """Puts `Names` on a UDP port of 127.0.0.1."""
+class NameServer:
+    """Puts `Names` on a UDP port of 127.0.0.1; `ready` answers what has come in."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, port: int) -> None:
         self._names = names
-        self._transport: asyncio.DatagramTransport | None = None
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind(("127.0.0.1", port))
+        self.sock.setblocking(False)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.DatagramTransport, transport)
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        reply = self._names.answer(data)
-        if reply and self._transport:
-            self._transport.sendto(reply, addr)
+    def ready(self, _: int) -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(_AT_ONCE):
+                packet, peer = self.sock.recvfrom(4096)
+                reply = self._names.answer(packet)
+                if reply:
+                    self.sock.sendto(reply, peer)

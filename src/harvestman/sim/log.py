@@ -124,14 +124,14 @@ class Writer:
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("ab", buffering=0) if path else None
-        self._lines: list[bytes] = []
+        self._lines: list[str] = []
         self.add = self._lines.append if path else _forget
 
     def flush(self) -> None:
         if self._file and self._lines:
-            lines = b"".join(self._lines)
+            lines = "".join(self._lines)
             self._lines.clear()
-            self._file.write(lines)
+            self._file.write(lines.encode("latin-1"))
 
     def close(self) -> None:
         self.flush()
@@ -139,5 +139,5 @@ class Writer:
             self._file.close()
 
 
-def _forget(line: bytes) -> None:
+def _forget(line: str) -> None:
     """Where lines go when there is no log."""

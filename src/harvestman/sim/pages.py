@@ -1,33 +1,33 @@
 """Turns the model into HTML: a few bytes of a page's own, the rest joined from pieces made once.
 
 A hot loop, ugly on purpose in `Press.page` alone: the server must cost less than 0.1 ms a request
-(`python -m harvestman.sim.cost` measures it).
+(`python -m harvestman.sim.cost` measures it), and this is the largest part of it that is ours.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from hashlib import shake_128
 from html import escape
 from typing import NamedTuple
 
+from xxhash import xxh3_128_digest
+
 from harvestman.sim import prose, themes
-from harvestman.sim.fragments import Piece, gzipped, piece, sealed, stored
+from harvestman.sim.fragments import HEADER, SEAL_SIZE, Piece, end, joined, piece, seal, sealed, start
 from harvestman.sim.hosts import LAYOUTS, Feature, Host
 from harvestman.sim.odd import Odd
 from harvestman.sim.paths import anchor, block_count, block_pages, paths, spelling
 from harvestman.sim.web import SECTIONS_END, Web
 
-_HEAD = (
-    b'<!doctype html>\n<html lang="%b">\n<head>\n<meta charset="utf-8">\n<title>%b | %b</title>\n'
-    b'<meta name="description" content="%b on %b, page %d.">\n<link rel="canonical" href="%b">\n'
-)
-_LEAD = b'<main>\n<article>\n<h1>%b</h1>\n<p class="lead">%b %b, number %d of %b, %b edition %d.</p>\n'
+_MALFORMED = Feature.MALFORMED
+"""By itself: to take a member out of its class costs more than to compare it."""
 _CHAPTER = 4
 """Passages in a chapter."""
 _CHAPTERS = 256
+_PASSAGES = struct.Struct("<4H")
+"""A page has fewer passages beside its chapters than would make another chapter."""
 _FRAME = 10_800
 """About the size of a page without its passages."""
 
@@ -88,68 +88,83 @@ class Press:
     """Prints the pages of one web, served at one port."""
 
     def __init__(self, web: Web, port: int) -> None:
-        self.web, self.port, pages = web, port, web.plan.pages
+        self.web, self.port, self._pages, self._seed = web, port, web.plan.pages, web.plan.seed
+        pages = self._pages
         self._pools = {language: _pools(language) for language in {host.language for host in web.hosts} | {"en"}}
-        self._tops = [piece(sealed(themes.theme(number))) for number in range(themes.COUNT)]
-        self._navigation = [_navigation(layout, pages) for layout in range(LAYOUTS)]
         self._blocks = [
             [_block(layout, block, pages) for block in range(block_count(pages))] for layout in range(LAYOUTS)
         ]
-        self._broken_navigation = [piece(sealed(each.plain + themes.JUNK)) for each in self._navigation]
+        self._navigation = [_navigation(layout, pages) for layout in range(LAYOUTS)]
+        self._tops: dict[int, Piece] = {}
         self._middle = piece(sealed(themes.MIDDLE))
-        self._origins = [b"http://%b:%d" % (host.name.encode(), port) for host in web.hosts]
-        self._paths = [[path.encode() for path in paths(layout, pages)] for layout in range(LAYOUTS)]
-        self._escaped = [[path.replace(b"&", b"&amp;") for path in names] for names in self._paths]
-        self._anchors = [anchor(page).encode() for page in range(pages)]
+        self._origins = [f"http://{host.name}:{port}" for host in web.hosts]
+        self._titles = [anchor(page) for page in range(pages)]
         self._rolls = [self._roll(targets) for targets in web.rolls]
 
-    def url(self, host: Host, path: str) -> bytes:
-        return self._origins[host.index] + path.encode()
+    def url(self, host: Host, path: str) -> str:
+        return self._origins[host.index] + path
 
     def page(
-        self, host: Host, page: int, *, version: int = 0, zipped: bool = False, edition: bytes = b"first"
+        self, host: Host, page: int, *, version: int = 0, zipped: bool = False, edition: str = "first"
     ) -> tuple[bytes, ...]:
         """The body of an ordinary page, in parts; another `edition` makes a near-duplicate of it."""
-        web, name, layout, language = self.web, host.name.encode(), host.layout, host.language
-        throw, (chapters, passages) = web.throw(host, page), self._pools[language]
-        title = self._anchors[page] if page else name
-        canonical = self._origins[host.index] + self._paths[layout][page]
-        head = sealed(_HEAD % (language.encode(), title, name, title, name, page, canonical))
-        lead = sealed(_LEAD % (title, title, self._anchors[throw.title % web.plan.pages], page, name, edition, version))
-        long, short = self._text(host, page, version, chapters.mean, passages.mean)
-        last = self._ending(host, page)
-        top = self._tops[host.index % themes.COUNT]
-        first = (self._broken_navigation if host.feature is Feature.MALFORMED else self._navigation)[layout]
-        links = [self._blocks[layout][block] for block in throw.blocks]
-        links += [self._rolls[roll] for roll in throw.rolls]
+        index, name, layout, language = host.index, host.name, host.layout, host.language
+        (one, two, three), (first, second, third), echo, size = self.web.throw(host, page)
+        title = self._titles[page] if page else name
+        head = (
+            f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
+            f'<title>{title} | {name}</title>\n<meta name="description" content="{title} on {name}, page {page}.">\n'
+            f'<link rel="canonical" href="{self._origins[index]}{paths(layout, self._pages)[page]}">\n'
+        ).encode()
+        lead = (
+            f'<main>\n<article>\n<h1>{title}</h1>\n<p class="lead">{title} {self._titles[echo % self._pages]}, '
+            f"number {page} of {name}, {edition} edition {version}.</p>\n"
+        ).encode()
+        chapters, passages = self._pools[language]
+        long, short = self._text(index, page, version, max(0, size - _FRAME), chapters.mean, passages.mean)
+        top, middle, blocks, rolls = self._top(host), self._middle, self._blocks[layout], self._rolls
+        links = (blocks[first], blocks[second], blocks[third], rolls[one], rolls[two], rolls[three])
+        last = themes.FOOT if page >= SECTIONS_END else self._ending(host, page)
         if not zipped:
             return (
-                head, top[0], first[0], lead,
+                head, seal(head), top.plain, lead, seal(lead),
                 *map(chapters.plain.__getitem__, long), *map(passages.plain.__getitem__, short),
-                self._middle[0], *[each[0] for each in links], last,
+                middle.plain, *[each.plain for each in links], last,
             )  # fmt: skip
-        size = len(head) + len(top[0]) + len(first[0]) + len(lead) + len(self._middle[0])
-        size += sum([len(each[0]) for each in links])
-        size += sum(map(chapters.sizes.__getitem__, long)) + sum(map(passages.sizes.__getitem__, short))
-        deflated = (
-            stored(head), top[1], first[1], stored(lead),
+        before, between = len(head) + SEAL_SIZE, len(lead) + SEAL_SIZE
+        (_, deflated, over), (_, ending, under) = top, middle
+        (_, a, u), (_, b, v), (_, c, w), (_, d, x), (_, e, y), (_, f, z) = links
+        text = sum(map(chapters.sizes.__getitem__, long)) + sum(map(passages.sizes.__getitem__, short))
+        return (
+            HEADER, start(before), head, seal(head), deflated, start(between), lead, seal(lead),
             *map(chapters.deflated.__getitem__, long), *map(passages.deflated.__getitem__, short),
-            self._middle[1], *[each[1] for each in links],
+            ending, a, b, c, d, e, f, *end(before + over + between + text + under + u + v + w + x + y + z, last),
         )  # fmt: skip
-        return gzipped(deflated, size, last)
 
-    def _text(self, host: Host, page: int, version: int, chapter: int, passage: int) -> tuple[bytes, list[int]]:
-        """Which chapters (a byte each) and passages make up the page, so that it gets the size it should have."""
-        many, rest = divmod(max(0, self.web.size(host, page) - _FRAME), chapter)
-        few = max(rest // passage, 0 if many else 1)
-        key = b"%d/%d/%d/%d" % (self.web.plan.seed, host.index, page, version)
-        dice = shake_128(key).digest(many + 2 * few)
-        return dice[:many], [dice[at] << 2 | dice[at + 1] & 3 for at in range(many, len(dice), 2)]
+    def _top(self, host: Host) -> Piece:
+        """Theme and navigation, which are the same on all pages of a host, and on those of many hosts."""
+        broken = host.feature is _MALFORMED
+        key = (host.index % themes.COUNT * LAYOUTS + host.layout) * 2 + broken
+        if key not in self._tops:
+            theme, navigation = piece(sealed(themes.theme(host.index % themes.COUNT))), self._navigation[host.layout]
+            if broken:
+                navigation = piece(sealed(navigation.plain + themes.JUNK))
+            self._tops[key] = joined(theme, navigation)
+        return self._tops[key]
+
+    def _text(
+        self, index: int, page: int, version: int, size: int, chapter: int, passage: int
+    ) -> tuple[bytes, Iterable[int]]:
+        """Which chapters (a byte each) and passages make up so many bytes of the page."""
+        many, rest = divmod(size, chapter)
+        few = rest // passage or (0 if many else 1)
+        dice = xxh3_128_digest(b"%d/%d/%d" % (index, page, version), self._seed)
+        while len(dice) < many + _PASSAGES.size:
+            dice += xxh3_128_digest(dice, self._seed)
+        return dice[:many], [number & 1023 for number in _PASSAGES.unpack_from(dice, many)[:few]]
 
     def _ending(self, host: Host, page: int) -> bytes:
-        """The links to odd URLs where the page has them, and the foot."""
-        if page >= SECTIONS_END:
-            return themes.FOOT
+        """The foot of a home or section page: the links to odd URLs come before it."""
         links = [self._foreign_link(child, 0) for child in self.web.children(host)] if page == 0 else []
         entries = self.web.entries(host)
         links += [_item(entry.path, entry.path, "nofollow" if entry.nofollow else "") for entry in entries]
@@ -161,16 +176,17 @@ class Press:
 
     def _foreign_link(self, at: int, page: int) -> bytes:
         """Links to other hosts are absolute; every fifth host is linked without the scheme."""
-        origin, path = self._origins[at], self._escaped[self.web.hosts[at].layout][page]
-        start = origin[len(b"http:") :] if at % 5 == 4 else origin
-        return b'<li><a href="%b%b">%b</a></li>\n' % (start, path, self._anchors[page] if page else origin[7:])
+        origin, path = self._origins[at], self.web.path(self.web.hosts[at], page).replace("&", "&amp;")
+        start = origin.removeprefix("http:") if at % 5 == 4 else origin
+        text = self._titles[page] if page else origin.removeprefix("http://")
+        return f'<li><a href="{start}{path}">{text}</a></li>\n'.encode()
 
     def odd_page(self, host: Host, odd: Odd) -> bytes:
         """The body of an odd URL that is a page: short, with the links it has."""
         meta = f'<meta name="robots" content="{odd.tag}">\n' if odd.tag and ":" not in odd.tag else ""
         texts = self._pools[host.language][1].plain
-        chosen = shake_128(f"{self.web.plan.seed}/{host.name}{odd.path}".encode()).digest(6)
-        body = b"".join(texts[number % len(texts)] for number in struct.unpack("<3H", chosen))
+        chosen = _PASSAGES.unpack_from(xxh3_128_digest(f"{host.name}{odd.path}".encode(), self._seed))
+        body = b"".join(texts[number % len(texts)] for number in chosen[:3])
         links = b"".join(_item(link, f"On to {link}") for link in ("/", *odd.links))
         title = f"{odd.kind.capitalize()} {escape(odd.path)} of {host.name}"
         top = f'<!doctype html>\n<html lang="{host.language}">\n<head>\n<meta charset="utf-8">\n'

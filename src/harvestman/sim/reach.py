@@ -83,13 +83,13 @@ class _Walk:
 
     def _follow_page(self, host: Host, page: int) -> None:
         at, rolls, add = host.index, self._web.rolls, self._add_page
-        throw = self._web.throw(host, page)
-        for roll in throw.rolls:
+        own_rolls, blocks, *_ = self._web.throw(host, page)
+        for roll in own_rolls:
             for target in rolls[roll]:
                 add(*target)
         for number in range(min(SECTIONS_END, self._size)):
             add(at, number)
-        for block in throw.blocks:
+        for block in blocks:
             for number in self._own[block]:
                 add(at, number)
         if page < SECTIONS_END:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
-from typing import NamedTuple
 from zlib import crc32
 
 from isal import isal_zlib
@@ -17,6 +16,7 @@ from harvestman.sim.hosts import Feature, Host, Robots
 from harvestman.sim.odd import Kind, Odd
 from harvestman.sim.pages import Press
 from harvestman.sim.paths import normal
+from harvestman.sim.requests import Ask, Manners
 from harvestman.sim.robots_txt import MOVED_TO, PATHS, rules
 from harvestman.sim.web import Web
 
@@ -30,24 +30,9 @@ _CHUNK = b"<p>" + b"There is no end to this page. " * 2184 + b"</p>\n"
 _HTML = "text/html; charset=utf-8"
 _BORN = 1_735_689_600
 """The day the unchanging pages were written: 1 January 2025."""
-_PAGE_HEAD = (
-    b"HTTP/1.1 200 OK\r\nServer: harvestman-sim\r\nDate: %b\r\nContent-Type: text/html; charset=utf-8\r\n"
-    b"ETag: W/\"%b\"\r\nLast-Modified: %b\r\nVary: Accept-Encoding\r\n%bContent-Length: %d\r\n\r\n"
-)  # fmt: skip
-_ZIPPED = b"Content-Encoding: gzip\r\n"
-
-
-class Ask(NamedTuple):
-    """What of a request matters."""
-
-    host: str
-    """Lower case, without the port."""
-    target: str
-    method: str = "GET"
-    gzip: bool = False
-    etag: str = ""
-    since: str = ""
-    """If-None-Match and If-Modified-Since."""
+_ZIPPED = "Content-Encoding: gzip\r\n"
+_PLAIN = Feature.PLAIN
+"""By itself: to take a member out of its class costs more than to compare it."""
 
 
 @dataclass(slots=True)
@@ -56,18 +41,13 @@ class Reply:
 
     status: int
     head: bytes
-    parts: tuple[bytes, ...] = ()
-    """The body, not joined: the kernel does that as it copies."""
+    body: bytes = b""
     stream: Iterator[bytes] | None = None
     """More body, made as it is sent."""
     delay: float = 0.0
     silent: bool = False
     """Never answer."""
     note: str = ""
-
-    @property
-    def body(self) -> bytes:
-        return b"".join(self.parts)
 
 
 class Replies:
@@ -77,34 +57,36 @@ class Replies:
         self.web, self._press, self._started = web, press, started
         self._counts: dict[int, int] = {}
         self._until: dict[int, float] = {}
-        self._date, self._date_second = b"", 0
-        self._birthdays = [formatdate(_BORN + day * 86_400, usegmt=True).encode() for day in range(365)]
+        self._date, self._date_second = "", 0
+        self._birthdays = [formatdate(_BORN + day * 86_400, usegmt=True) for day in range(365)]
         self._bomb = b""
 
     def reply(self, ask: Ask, now: float) -> Reply:
         if int(now) != self._date_second:
-            self._date_second, self._date = int(now), formatdate(int(now), usegmt=True).encode()
+            self._date_second, self._date = int(now), formatdate(int(now), usegmt=True)
         host = self.web.by_name.get(ask.host)
         if host is None:
             return self._plain(421, b"No such host in this web.\n")
-        if ask.method not in ("GET", "HEAD"):
+        if ask.method == "GET":
+            return self._answer(host, ask, now)
+        if ask.method != "HEAD":
             return self._plain(405, b"Only GET and HEAD.\n", {"Allow": "GET, HEAD"})
         reply = self._answer(host, ask, now)
-        if ask.method == "HEAD":
-            reply.parts, reply.stream = (), None
+        reply.body, reply.stream = b"", None
         return reply
 
     def _answer(self, host: Host, ask: Ask, now: float) -> Reply:
         if ask.target in PATHS:
             return self._robots(host, ask)
-        refusal = self._refusal(host, now) if host.feature in (Feature.THROTTLED, Feature.BURST) else None
-        if refusal:
-            return refusal
-        page = self.web.page(host, ask.target)
-        path = ask.target if page is not None else normal(ask.target)
-        page = page if page is not None else self.web.page(host, path)
-        reply = self._page(host, page, ask, now) if page is not None else self._odd(host, path, ask)
-        if host.feature is Feature.SLOW:
+        reply = None if host.feature is _PLAIN else self._refusal(host, now)
+        if reply:
+            return reply
+        page, path = self.web.page(host, ask.target), ask.target
+        if page is None:
+            path = normal(path)
+            page = self.web.page(host, path)
+        reply = self._odd(host, path, ask) if page is None else self._page(host, page, ask, now)
+        if host.feature is not _PLAIN and host.feature is Feature.SLOW:
             reply.delay = 0.5 + crc32(ask.target.encode("latin-1", "replace")) % 2500 / 1000
         return reply
 
@@ -131,23 +113,26 @@ class Replies:
     # -- pages
 
     def _page(self, host: Host, page: int, ask: Ask, now: float) -> Reply:
-        version = self.web.version(host, page, now - self._started) if host.feature is Feature.CHANGING else 0
-        etag = f"{host.index:x}-{page:x}-{version:x}"
-        if ask.etag or ask.since:
-            modified = self._modified(host, page, version)
-            if (etag in ask.etag) if ask.etag else _not_after(modified, ask.since):
-                return self._bare(304, {"ETag": f'W/"{etag}"', "Last-Modified": modified.decode()})
-        if host.feature is Feature.CHARSETS and page % 5:
+        version, zipped, plain = 0, ask.manners.gzip, host.feature is _PLAIN
+        if not plain and host.feature is Feature.CHANGING:
+            version = self.web.version(host, page, now - self._started)
+        etag, modified = f'W/"{host.index}-{page}-{version}"', self._modified(host, page, version)
+        if ask.manners.conditional and _known(etag, modified, ask.manners):
+            return self._bare(304, {"ETag": etag, "Last-Modified": modified})
+        if not plain and host.feature is Feature.CHARSETS and page % 5:
             return self._foreign(host, page, ask)
-        body = self._press.page(host, page, version=version, zipped=ask.gzip)
-        modified = self._modified(host, page, version)
-        head = _PAGE_HEAD % (self._date, etag.encode(), modified, _ZIPPED if ask.gzip else b"", sum(map(len, body)))
-        return Reply(200, head, body)
+        body = b"".join(self._press.page(host, page, version=version, zipped=zipped))
+        head = (
+            f"HTTP/1.1 200 OK\r\nServer: harvestman-sim\r\nDate: {self._date}\r\n"
+            f"Content-Type: text/html; charset=utf-8\r\nETag: {etag}\r\nLast-Modified: {modified}\r\n"
+            f"Vary: Accept-Encoding\r\n{_ZIPPED if zipped else ''}Content-Length: {len(body)}\r\n\r\n"
+        )
+        return Reply(200, head.encode(), body)
 
-    def _modified(self, host: Host, page: int, version: int) -> bytes:
+    def _modified(self, host: Host, page: int, version: int) -> str:
         if not version:
             return self._birthdays[(host.index + page) % 365]
-        return formatdate(self._started + self.web.changed_at(host, page, version), usegmt=True).encode()
+        return formatdate(self._started + self.web.changed_at(host, page, version), usegmt=True)
 
     def _foreign(self, host: Host, page: int, ask: Ask) -> Reply:
         charset = charset_of(page)
@@ -163,7 +148,7 @@ class Replies:
         match odd.kind:
             case Kind.REDIRECT:
                 to, where = self.web.redirect(host, odd)
-                location = self._press.url(to, where).decode() if to is not host or odd.status == 301 else where
+                location = self._press.url(to, where) if to is not host or odd.status == 301 else where
                 return self._plain(odd.status, b"Moved.\n", {"Location": location})
             case Kind.MISSING:
                 return self._missing(odd.status)
@@ -180,12 +165,14 @@ class Replies:
 
     def _copy(self, host: Host, odd: Odd, ask: Ask) -> Reply:
         """An ordinary page under another URL: the same bytes, on the wire too."""
-        body = b"".join(self._press.page(host, odd.like % self.web.plan.pages, zipped=ask.gzip))
-        return self._plain(200, body, {"Content-Type": _HTML, **({"Content-Encoding": "gzip"} if ask.gzip else {})})
+        body = b"".join(self._press.page(host, odd.like % self.web.plan.pages, zipped=ask.manners.gzip))
+        return self._plain(
+            200, body, {"Content-Type": _HTML, **({"Content-Encoding": "gzip"} if ask.manners.gzip else {})}
+        )
 
     def _odd_body(self, host: Host, odd: Odd) -> bytes:
         if odd.kind is Kind.NEAR:
-            return b"".join(self._press.page(host, odd.like % self.web.plan.pages, edition=b"another"))
+            return b"".join(self._press.page(host, odd.like % self.web.plan.pages, edition="another"))
         return self._press.odd_page(host, odd)
 
     def _oversized(self, announced: bool) -> Reply:
@@ -201,6 +188,8 @@ class Replies:
 
     def _refusal(self, host: Host, now: float) -> Reply | None:
         """A 429 or 503, when this host is due to give one."""
+        if host.feature not in (Feature.THROTTLED, Feature.BURST):
+            return None
         if now < self._until.get(host.index, 0.0):
             return self._throttled()
         count = self._counts[host.index] = self._counts.get(host.index, 0) + 1
@@ -221,14 +210,14 @@ class Replies:
     def _head(self, status: int, fields: dict[str, str]) -> bytes:
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         start = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nServer: harvestman-sim\r\n"
-        return f"{start}Date: {self._date.decode()}\r\n{lines}\r\n".encode("latin-1")
+        return f"{start}Date: {self._date}\r\n{lines}\r\n".encode("latin-1")
 
     def _bare(self, status: int, fields: dict[str, str]) -> Reply:
         return Reply(status, self._head(status, fields))
 
     def _plain(self, status: int, body: bytes, fields: dict[str, str] | None = None) -> Reply:
         given = {"Content-Type": "text/plain; charset=utf-8", **(fields or {}), "Content-Length": str(len(body))}
-        return Reply(status, self._head(status, given), (body,))
+        return Reply(status, self._head(status, given), body)
 
     def _missing(self, status: int) -> Reply:
         body = b"<!doctype html>\n<title>Not here</title>\n<h1>Not here</h1>\n<p>There is no such page.</p>\n"
@@ -236,7 +225,7 @@ class Replies:
 
     def _body(self, ask: Ask, body: bytes, content_type: str, fields: dict[str, str] | None = None) -> Reply:
         given = {"Content-Type": content_type, "Vary": "Accept-Encoding", **(fields or {})}
-        if ask.gzip:
+        if ask.manners.gzip:
             return self._plain(200, isal_zlib.compress(body, 1, 31), {**given, "Content-Encoding": "gzip"})
         return self._plain(200, body, given)
 
@@ -246,8 +235,11 @@ def _tags(odd: Odd) -> dict[str, str]:
     return {"X-Robots-Tag": tag} if place == "header" else {}
 
 
-def _not_after(modified: bytes, since: str) -> bool:
+def _known(etag: str, modified: str, manners: Manners) -> bool:
+    """Whether the client has this version already."""
+    if manners.etag:
+        return etag.removeprefix("W/") in manners.etag
     try:
-        return parsedate_to_datetime(modified.decode()) <= parsedate_to_datetime(since)
+        return parsedate_to_datetime(modified) <= parsedate_to_datetime(manners.since)
     except ValueError:
         return False

@@ -1,12 +1,11 @@
 """Puts a simulated web on loopback: one listening socket for all of 127/8, a name server, and the request log.
 
-Sockets are read with `recvmsg`, not through asyncio streams, because only so does the kernel say when a request
-arrived: gaps between requests are judged to the millisecond, and a busy server would otherwise blur them.
+Sockets are read with `recvmsg`, because only so does the kernel say when a request arrived: gaps between requests are
+judged to the millisecond, and a busy server would otherwise blur them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import resource
@@ -20,13 +19,14 @@ from pathlib import Path
 from harvestman.sim.connection import Connection
 from harvestman.sim.dns import Names, NameServer
 from harvestman.sim.log import Writer, header_line
+from harvestman.sim.loop import Loop
 from harvestman.sim.pages import Press
 from harvestman.sim.plan import Plan
 from harvestman.sim.replies import Replies
 from harvestman.sim.web import Web
 
 FLUSH_EVERY = 0.1
-IDLE_LIMIT = 75.0
+IDLE_LIMIT, SWEEP_EVERY = 75.0, 5.0
 _TIMESTAMPNS = 35
 """SO_TIMESTAMPNS on Linux; Python has no name for it."""
 
@@ -61,88 +61,91 @@ def _loopback(address: str) -> bool:
 
 
 class SimServer:
-    """A running simulated web. `start` it, read `port` and `dns_port`, `close` it."""
+    """A simulated web. `start` it, read `port` and `dns_port`, let it `run`, `stop` it from elsewhere."""
 
     def __init__(self, plan: Plan, *, port: int = 0, dns_port: int = 0, log: Path | None = None) -> None:
         self.plan, self.port, self.dns_port = plan, port, dns_port
         self.web = Web(plan)
-        self.requests = 0
         self._path = log
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[str, Connection] = {}
         self._count = 0
-        self._agent = b""
+        self._agent = ""
 
-    async def start(self) -> None:
-        loop = asyncio.get_running_loop()
+    def start(self) -> None:
+        """From here on the ports are known and nobody is refused."""
         _raise_file_limit()
+        self.loop = Loop()
         self._listener = _listener(self.port)
         self.port = self._listener.getsockname()[1]
+        self._dns = NameServer(Names(self.web, _spread()), self.dns_port)
+        self.dns_port = self._dns.sock.getsockname()[1]
         self._started = time.time()
         self._log = Writer(self._path)
-        self._log.add(header_line(self.plan, self.port, self._started).encode())
-        self._log.flush()
+        self.log = self._log.add
+        self.log(header_line(self.plan, self.port, self._started))
         self.replies = Replies(self.web, Press(self.web, self.port), self._started)
-        names = NameServer(Names(self.web, _spread()))
-        self._dns, _ = await loop.create_datagram_endpoint(lambda: names, local_addr=("127.0.0.1", self.dns_port))
-        self.dns_port = self._dns.get_extra_info("sockname")[1]
-        loop.add_reader(self._listener.fileno(), self._accept)
-        self._tick = loop.call_later(FLUSH_EVERY, self._flush)
+        self.loop.watch(self._listener.fileno(), self._accept)
+        self.loop.watch(self._dns.sock.fileno(), self._dns.ready)
+        self._flush()
+        self._sweep()
 
-    async def close(self) -> None:
-        self._tick.cancel()
-        asyncio.get_running_loop().remove_reader(self._listener.fileno())
-        self._listener.close()
-        self._dns.close()
-        for connection in list(self._connections.values()):
-            connection.close()
-        self._log.close()
+    def run(self) -> None:
+        """Serves until it is told to stop, then closes everything."""
+        try:
+            self.loop.run()
+        finally:
+            self._listener.close()
+            self._dns.sock.close()
+            for connection in list(self._connections.values()):
+                connection.close()
+            self._log.close()
+
+    def stop(self) -> None:
+        """May be said from a signal handler or another thread."""
+        self.loop.stop()
 
     def seeds(self) -> list[str]:
         return self.web.seeds(self.port)
 
-    def _accept(self) -> None:
-        for _ in range(64):
-            try:
+    def _accept(self, _: int) -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(64):
                 sock, peer = self._listener.accept()
-            except OSError:
-                return
-            local = sock.getsockname()[0]
-            if not (_loopback(peer[0]) and _loopback(local)):
-                sock.close()
-                continue
-            self._open(sock, local)
+                local = sock.getsockname()[0]
+                if _loopback(peer[0]) and _loopback(local):
+                    self._open(sock, local)
+                else:
+                    sock.close()
 
     def _open(self, sock: socket.socket, address: str) -> None:
         sock.setblocking(False)
         self._count += 1
         # The start is part of the name, so that connections of two runs in one log stay apart.
-        name = b"%x-%x" % (int(self._started * 1000) & 0xFFFFFFF, self._count)
-        connection = Connection(sock, address.encode(), name, self)
-        self._connections[self._count] = connection
-        self._log.add(b"O\t%.6f\t%b\t%b\n" % (time.time(), name, connection.address))
-        connection.number = self._count
+        name = f"{int(self._started * 1000) & 0xFFFFFFF:x}-{self._count:x}"
+        connection = self._connections[name] = Connection(sock, address, name, self)
+        self.log(f"O\t{connection.idle_since:.6f}\t{name}\t{address}\n")
 
     # -- what connections report
 
     def closed(self, connection: Connection) -> None:
-        if self._connections.pop(connection.number, None):
-            self._log.add(b"C\t%.6f\t%b\n" % (time.time(), connection.name))
+        del self._connections[connection.name]
+        self.log(f"C\t{time.time():.6f}\t{connection.name}\n")
 
-    def agent(self, connection: Connection, agent: bytes) -> None:
+    def agent(self, connection: Connection, agent: str) -> None:
         if agent != self._agent:
             self._agent = agent
-            self._log.add(b"U\t%b\t%b\n" % (connection.name, agent.replace(b"\t", b" ")))
-
-    def asked(self, line: bytes) -> None:
-        self.requests += 1
-        self._log.add(line)
+            self.log(f"U\t{connection.name}\t{' '.join(agent.split())}\n")
 
     def _flush(self) -> None:
         self._log.flush()
+        self.loop.later(FLUSH_EVERY, self._flush)
+
+    def _sweep(self) -> None:
+        """Closes what has been idle for too long."""
         limit = time.time() - IDLE_LIMIT
         for connection in [each for each in self._connections.values() if each.idle_since < limit]:
             connection.close()
-        self._tick = asyncio.get_running_loop().call_later(FLUSH_EVERY, self._flush)
+        self.loop.later(SWEEP_EVERY, self._sweep)
 
 
 def _raise_file_limit() -> None:
@@ -152,47 +155,12 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def serve(
-    plan: Plan,
-    *,
-    port: int = 0,
-    dns_port: int = 0,
-    log: Path | None = None,
-    ready: Callable[[int, int], None] | None = None,
-) -> None:
-    """Serves until cancelled; `ready` is told the HTTP and the DNS port as soon as both answer."""
-    server = SimServer(plan, port=port, dns_port=dns_port, log=log)
-    await server.start()
-    try:
-        if ready:
-            ready(server.port, server.dns_port)
-        await asyncio.Event().wait()
-    finally:
-        await server.close()
-
-
 def run(plan: Plan, port: int, dns_port: int, log: Path | None, ready: Callable[[int, int], None]) -> None:
-    """Serves until SIGINT or SIGTERM; for a process of its own."""
+    """Serves until SIGINT or SIGTERM, for a process of its own; `ready` is told the HTTP and the DNS port."""
     gc.set_threshold(100_000, 50, 50)  # answers make no cycles
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_until_signal(plan, port, dns_port, log, ready))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it exists: half the CPU of the standard loop."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-async def _until_signal(
-    plan: Plan, port: int, dns_port: int, log: Path | None, ready: Callable[[int, int], None]
-) -> None:
-    task = asyncio.ensure_future(serve(plan, port=port, dns_port=dns_port, log=log, ready=ready))
-    loop = asyncio.get_running_loop()
+    server = SimServer(plan, port=port, dns_port=dns_port, log=log)
+    server.start()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+        signal.signal(number, lambda *_: server.stop())
+    ready(server.port, server.dns_port)
+    server.run()

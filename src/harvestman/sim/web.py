@@ -9,7 +9,7 @@ import random
 import statistics
 from itertools import accumulate
 from struct import Struct
-from typing import NamedTuple
+from typing import TypeAlias
 
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
@@ -27,24 +27,18 @@ SECTIONS_END = 9
 """Home and the section pages are the numbers below this; they carry the navigation and the links to odd URLs."""
 _DICE = Struct("<8H")
 _MEDIAN, _SPREAD, _LARGEST = 30_000, 0.8, 300_000
+Three: TypeAlias = tuple[int, int, int]
+Throw: TypeAlias = tuple[Three, Three, int, int]
+"""Of a page: which of `Web.rolls` it carries (links to other hosts), which blocks of links to its own, a title, and its
+size in bytes: log-normal, median 30 KB, at most 300 KB."""
 CHANGE_PERIODS = (20.0, 120.0, 600.0, 3600.0, 86_400.0)
-
-
-class Throw(NamedTuple):
-    """The chance in a page, thrown once and for ever."""
-
-    rolls: tuple[int, int, int]
-    """Which of `Web.rolls` it carries: links to other hosts."""
-    blocks: tuple[int, int, int]
-    """Which blocks of links to its own host it carries."""
-    title: int
 
 
 class Web:
     """Everything there is to know about the web of one plan."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+        self.plan, self._seed, self._pages = plan, plan.seed, plan.pages
         self.hosts = deal(plan)
         self.by_name = {host.name: host for host in self.hosts}
         self.order = self._family()
@@ -107,11 +101,13 @@ class Web:
     # -- links
 
     def throw(self, host: Host, page: int) -> Throw:
+        """The chance in a page, thrown once and for ever."""
         key = b"%d/%d" % (host.index, page)
-        one, two, three, title, second, third, spare, _ = _DICE.unpack(xxh3_128_digest(key, self.plan.seed))
+        one, two, three, title, second, third, spare, size = _DICE.unpack(xxh3_128_digest(key, self._seed))
         blocks = self._blocks
-        first = page if BLOCK * page + 1 < self.plan.pages else spare % blocks
-        return Throw((one % ROLLS, two % ROLLS, three % ROLLS), (first, second % blocks, third % blocks), title)
+        first = page if BLOCK * page + 1 < self._pages else spare % blocks
+        own = (first, second % blocks, third % blocks)
+        return (one % ROLLS, two % ROLLS, three % ROLLS), own, title, self._sizes[size % 1024]
 
     def children(self, host: Host) -> list[int]:
         """The hosts that the home page of this one makes known: the guarantee that every host can be found."""
@@ -130,10 +126,6 @@ class Web:
         return to, odd.target or "/"
 
     # -- bodies
-
-    def size(self, host: Host, page: int) -> int:
-        """How many bytes the page should have: log-normal, median 30 KB, at most 300 KB."""
-        return self._sizes[xxh3_64_intdigest(b"%d/%d" % (host.index, page), self.plan.seed) & 1023]
 
     def period(self, host: Host, page: int) -> float:
         """The mean time between two changes of a page, in seconds; 0 when it never changes."""

@@ -1,0 +1,236 @@
+"""Links in: those nobody has seen are queued by how urgent they are, those we know may become more urgent.
+
+A link is told of at first sight and again each time its importance has doubled (`policy.importance`), so what happens
+here is rare enough to look at the URL's record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from zlib import crc32
+
+from harvestman.config import Config
+from harvestman.frontier.learning import Learning
+from harvestman.frontier.residents import Residents
+from harvestman.frontier.routing import Routed, Router
+from harvestman.frontier.seen import Seen
+from harvestman.frontier.sites import Sites
+from harvestman.frontier.staging import Staging
+from harvestman.model import Discovery, Instant, SiteRecord, Status, UrlId, UrlRecord, Visit
+from harvestman.policy import budget, revisit, traps, urgency
+from harvestman.policy.urls import host_of
+from harvestman.ports import Jobs, State
+
+AT_ONCE = 1_000
+"""URLs that fall due and are queued in one go."""
+SETTLED_FOR_GOOD = (Status.REFUSED,)
+
+
+class Intake:
+    """See the module. It stages; `Frontier` commits."""
+
+    def __init__(
+        self, state: State, seen: Seen, sites: Sites, router: Router, residents: Residents, staging: Staging,
+        learning: Learning, jobs: Jobs, config: Config,
+    ) -> None:  # fmt: skip
+        self._state = state
+        self._seen = seen
+        self._sites = sites
+        self._router = router
+        self._residents = residents
+        self._staging = staging
+        self._learning = learning
+        self._jobs = jobs
+        self._config = config
+        self.trapped: dict[str, int] = {}
+        """URLs refused as part of a trap, by its name."""
+        self._spendable = 1.0
+        self._filled = Instant(0.0)
+
+    # -- links -------------------------------------------------------------------------------------------------
+
+    async def add(self, found: Iterable[Routed], now: Instant) -> int:
+        """Stage what the links change; returns how many of them nobody had seen before."""
+        candidates: dict[UrlId, Routed] = {}
+        for routed in found:
+            other = candidates.setdefault(routed.id, routed)
+            if other.found.cash < routed.found.cash:
+                candidates[routed.id] = routed
+        staged = self._staging.changes.records
+        known = {url: staged[url] for url in candidates if url in staged}
+        new, stored = await self._seen.sort([url for url in candidates if url not in known])
+        known.update(stored)
+        await self._sites.bring({(routed.partition, routed.site) for routed in candidates.values()}, now)
+        for url in new:
+            self._stage(url, candidates[url], now)
+        for url, record in known.items():
+            self._met_again(url, record, candidates[url], now)
+        return len(new)
+
+    def _stage(self, url: UrlId, routed: Routed, now: Instant) -> None:
+        found = routed.found
+        site = self._sites[routed.site]
+        self._credit(site, routed, found.cash)
+        record = UrlRecord(
+            found.url, Status.PENDING, found.depth, 0, 0, now, found.via, found.hops, kind=found.kind, job=found.job,
+            cash=found.cash, modified=found.modified,
+        )  # fmt: skip
+        changes, job = self._staging.changes, self._staging.job(found.job)
+        changes.new.append(url)
+        job.discovered += 1
+        refusal = self._trap(site, routed, now)
+        if refusal is None:
+            record.bucket = self.bucket(record, site, 1.0)
+            self._staging.queue(routed.partition, routed.host, url, record, now)
+        else:
+            record.status, record.visit = Status.REFUSED, Visit(now, 0, refusal)
+            changes.records[url] = record
+            job.settled += 1
+
+    def _trap(self, site: SiteRecord, routed: Routed, now: Instant) -> str | None:
+        """Why it is not even queued."""
+        found, rules = routed.found, self._config.traps
+        name = traps.refusal(found.url, rules)
+        if name is not None and not traps.refused(site, name, found.url, now).pardoned:
+            self._sites.changed(routed.partition, site)
+            return self.refused(name, traps.shape_of(found.url))
+        if not site.traps:
+            return None
+        trap = traps.stopped(site, found.url)
+        if trap is None:
+            return None
+        trap.refused += 1
+        self._sites.changed(routed.partition, site)
+        return self.refused(trap.name, traps.shape_of(found.url))
+
+    def refused(self, name: str, shape: str) -> str:
+        """Count it; the reason that is kept with the URL."""
+        self.trapped[name] = self.trapped.get(name, 0) + 1
+        return f"trap: {name} {shape}"
+
+    def _credit(self, site: SiteRecord, routed: Routed, cash: float) -> None:
+        """What a link from elsewhere does for a site. Written when it matters: new linkers, a doubled sum."""
+        found = routed.found
+        if found.kind == "seed":
+            if not site.vouched:
+                site.vouched = True
+                self._sites.changed(routed.partition, site)
+            return
+        linker = self._router.place(host_of(found.via))[1] if found.via.startswith("http") else site.site
+        if linker == site.site:
+            return
+        sketch, before = budget.linked(site.linkers, crc32(linker.encode())), site.cash
+        site.cash += cash
+        if sketch != site.linkers or int(before).bit_length() != int(site.cash).bit_length():
+            site.linkers = sketch
+            self._sites.changed(routed.partition, site)
+
+    def bucket(self, record: UrlRecord, site: SiteRecord, need: float) -> int:
+        """How urgent a URL is; `need`: how much our copy needs a new look."""
+        job = self._jobs.get(record.job)
+        return urgency.bucket(record, site, job, need, self._config)
+
+    # -- links we know -----------------------------------------------------------------------------------------
+
+    def _met_again(self, url: UrlId, record: UrlRecord, routed: Routed, now: Instant) -> None:
+        found = routed.found
+        site = self._sites[routed.site]
+        if found.job > record.job and record.status not in SETTLED_FOR_GOOD:
+            self._adopt(url, record, routed, site, now)
+            return
+        if found.cash > record.cash:
+            self._credit(site, routed, found.cash - record.cash)
+            record.cash = found.cash
+            self._staging.changes.records[url] = record
+            if record.status is Status.PENDING and not record.due:
+                self._promote(url, record, routed, site, now)
+        if found.modified > record.modified and record.change is not None:
+            self._bring_forward(url, record, found, site, now)
+
+    def _promote(self, url: UrlId, record: UrlRecord, routed: Routed, site: SiteRecord, now: Instant) -> None:
+        bucket = self.bucket(record, site, 1.0)
+        if bucket < record.bucket and self._take_out(url, record, routed):
+            record.bucket = bucket
+            self._staging.queue(routed.partition, routed.host, url, record, now)
+
+    def _take_out(self, url: UrlId, record: UrlRecord, routed: Routed) -> bool:
+        """Out of its host's queue; False when it is being asked for right now."""
+        host = self._residents.get(routed.host)
+        if host is not None and not host.take_out(url):
+            return False
+        self._staging.changes.unqueued.append((routed.partition, routed.host, record.bucket, record.seq))
+        return True
+
+    def _adopt(self, url: UrlId, record: UrlRecord, routed: Routed, site: SiteRecord, now: Instant) -> None:
+        """A newer job wants it too: it is asked for again, with that job's depth, so that its links are followed."""
+        found = routed.found
+        if not self._take_out(url, record, routed):
+            return
+        changes = self._staging.changes
+        if record.status is Status.PENDING:
+            self._staging.job(record.job).settled += 1
+            if record.due:
+                changes.undue.append((record.due, url))
+        elif record.due:
+            changes.unrevisit.append((record.due, url))
+        if record.visit is not None:
+            record.visit.etag = record.visit.last_modified = ""
+        record.status, record.job, record.depth, record.via = Status.PENDING, found.job, found.depth, found.via
+        record.due, record.change, record.hops = Instant(0.0), None, found.hops
+        record.cash = max(record.cash, found.cash)
+        self._staging.job(found.job).discovered += 1
+        record.bucket = self.bucket(record, site, 1.0)
+        self._staging.queue(routed.partition, routed.host, url, record, now)
+
+    def _bring_forward(self, url: UrlId, record: UrlRecord, found: Discovery, site: SiteRecord, now: Instant) -> None:
+        """A sitemap says that it changed: worth as much as the site's dates have proven to be."""
+        assert record.change is not None
+        record.modified = found.modified
+        trusted = revisit.trust(site.dated, site.truthful)
+        sooner = self._learning.sooner(record, record.change, trusted, now)
+        if sooner < record.due:
+            self._staging.changes.unrevisit.append((record.due, url))
+            self._staging.changes.revisit.append((sooner, url))
+            record.due = sooner
+        self._staging.changes.records[url] = record
+
+    # -- what falls due ----------------------------------------------------------------------------------------
+
+    def _affordable(self, now: Instant) -> int:
+        """How many further visits the budget has room for: it fills by the second and holds an hour's worth."""
+        per_day = self._config.recrawl.per_day / self._config.workers
+        if not per_day:
+            return AT_ONCE
+        since, self._filled = now - (self._filled or now), now
+        self._spendable = min(max(1.0, per_day / 24), self._spendable + since * per_day / 86_400)
+        return min(AT_ONCE, int(self._spendable))
+
+    async def ripen(self, now: Instant, visits_until: Instant) -> int:
+        """Put what is due back into the hosts' queues; returns how many of them are further visits."""
+        changes = self._staging.changes
+        retries = await self._state.due(now, AT_ONCE)
+        changes.undue += retries
+        visits = await self._state.revisits(Instant(min(now, visits_until)), self._affordable(now))
+        changes.unrevisit += visits
+        self._spendable -= len(visits)
+        due = [*retries, *visits]
+        if not due:
+            return 0
+        records = await self._state.records([url for _, url in due])
+        waiting = [(when, url, record) for (when, url), record in zip(due, records, strict=True) if record is not None]
+        places = [self._router.place(host_of(record.url)) for _, _, record in waiting]
+        await self._sites.bring({(partition, site) for _, site, partition in places}, now)
+        queued = 0
+        for (when, url, record), (host, site, partition) in zip(waiting, places, strict=True):
+            again = record.status is not Status.PENDING
+            # An entry counts only if the record agrees: the date may have been changed since.
+            if abs(record.due - when) > 0.01 or url in changes.records:
+                continue
+            if again:
+                record.bucket = self.bucket(record, self._sites[site], urgency.need(record, now))
+                queued += 1
+            else:
+                record.due = Instant(0.0)
+            self._staging.queue(partition, host, url, record, now)
+        return queued
+

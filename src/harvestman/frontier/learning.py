@@ -1,0 +1,113 @@
+"""What a visit teaches: of the page, when to come again; of its site, whether it is worth more visits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import msgspec
+
+from harvestman.config import Config
+from harvestman.frontier.routing import Routed
+from harvestman.frontier.sites import Sites
+from harvestman.frontier.staging import Staging
+from harvestman.model import LISTING, Change, Instant, Partition, Seconds, SiteRecord, Status, UrlId, UrlRecord, Visit
+from harvestman.policy import budget, importance, kinds, novelty, revisit, traps
+from harvestman.ports import Jobs
+
+MORE = 1_000
+"""New pages after which the rules are looked at again."""
+
+
+class Learning:
+    """See the module. Asked once for every page that came."""
+
+    def __init__(self, sites: Sites, staging: Staging, jobs: Jobs, config: Config, rng: Random) -> None:
+        self._rng = rng
+        self._sites = sites
+        self._staging = staging
+        self._jobs = jobs
+        self._config = config
+        self.price = revisit.Price()
+        """What a further visit must be worth; carried over restarts."""
+        self._pages = 0
+        self._rules = self._share = config.recrawl
+        if config.recrawl.per_day:
+            self._share = msgspec.structs.replace(config.recrawl, per_day=config.recrawl.per_day / config.workers)
+        self.know(0)
+
+    def know(self, pages: int) -> None:
+        """How many pages there are to keep fresh: with too many for the budget even the longest wait is stretched."""
+        self._pages = pages
+        self._rules = revisit.affordable(self._share, pages)
+
+    def visited(
+        self, partition: Partition, site: SiteRecord, url: UrlId, record: UrlRecord, before: Visit | None,
+        links: Sequence[Routed],
+    ) -> None:  # fmt: skip
+        """A page came; `before` is what we had of it. `record` has the new visit already."""
+        visit = record.visit
+        assert visit is not None
+        now = visit.at
+        budget.spent(site, now)
+        old, due = record.change, record.due
+        change = self._again(site, record, old, visit, before) if old else self._first(site, record, visit, links)
+        previous = Seconds(due - old.looked) if old else None
+        record.change = change
+        record.due = self._next(record, change, previous)
+        if old and previous:
+            self._pay(Seconds(now - old.looked), previous, Seconds(record.due - now), now)
+        self._staging.changes.revisit.append((record.due, url))
+        self._sites.changed(partition, site)
+
+    def _first(self, site: SiteRecord, record: UrlRecord, visit: Visit, links: Sequence[Routed]) -> Change:
+        """Is the page new, and is there an end to pages like it?"""
+        rules = self._config
+        if self._pages % MORE == 0:
+            self.know(self._pages)
+        self._pages += 1
+        copy = record.status is Status.DUPLICATE
+        urls = [link.found.url for link in links]
+        traps.learn(site, record.url, visit.simhash, copy, urls, visit.at, rules.traps)
+        if not site.flagged:
+            site.flagged = novelty.farm(site, rules.budget)
+        kind = "blog" if record.kind == LISTING else kinds.page_kind(record.url, record.kind)
+        return revisit.prior(kind, rules.recrawl, visit.at)
+
+    def _again(self, site: SiteRecord, record: UrlRecord, old: Change, visit: Visit, before: Visit | None) -> Change:
+        """Has it changed since?"""
+        changed = before is not None and revisit.significant(
+            before.digest, visit.digest, before.simhash, visit.simhash
+        )
+        if before is not None and not changed:
+            # Compared with the last real change, or small edits would creep past the limit unseen.
+            visit.simhash = before.simhash
+        if record.modified:
+            told = site.dated, site.truthful, record.modified, old.looked, changed
+            site.dated, site.truthful = revisit.checked(*told)
+            record.modified = Instant(0.0)
+        return revisit.observed(old, changed, visit.at)
+
+    def _next(self, record: UrlRecord, change: Change, previous: Seconds | None) -> Instant:
+        ttl = self._jobs.get(record.job).ttl
+        if ttl:
+            return Instant(change.looked + ttl)
+        rules, price = self._rules, self.price.value
+        weight, chance = self.weight(record), self._rng.random()
+        return revisit.next_visit(change, weight, price, rules, chance, previous)
+
+    def _pay(self, waited: Seconds, previous: Seconds, planned: Seconds, now: Instant) -> None:
+        """Learn the price from what a further visit cost and what the page asks for now."""
+        self.price = self.price.after(waited, previous, planned, now, self._rules.per_day)
+
+    @staticmethod
+    def weight(record: UrlRecord) -> float:
+        """What a fresh copy of a page is worth, in average pages."""
+        return importance.rank(record.cash, record.kind == "seed")
+
+    def sooner(self, record: UrlRecord, change: Change, trusted: float, now: Instant) -> Instant:
+        """When a page is due after its site said that it changed (`record.modified`): never later than before."""
+        weight, price, rules = self.weight(record), self.price.value, self._rules
+        if rules.policy == "double":  # its next wait is made from this one
+            return record.due
+        return revisit.lastmod_due(change, record.due, record.modified, trusted, weight, price, rules, now)

@@ -1,0 +1,462 @@
+"""Traps: what URLs look like, what is refused on sight, what is learned, what is forgiven."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from random import Random
+from time import process_time
+
+import pytest
+import suites
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harvestman.config import Traps
+from harvestman.model import Instant, SiteKey, SiteRecord, Trap
+from harvestman.policy.novelty import EVERY
+from harvestman.policy.traps import (
+    CREDIT,
+    PARAMETERS,
+    ROPE,
+    SHAPES,
+    TRAPS,
+    Fan,
+    fan_out,
+    learn,
+    pardon,
+    refusal,
+    refused,
+    shape_of,
+    slipped,
+    stopped,
+    suspect,
+)
+
+RULES = Traps()
+NOW = Instant(1_700_000_000.0)
+SAME = 0x0123456789ABCDEF
+
+
+def a_site(fetched: int = 0) -> SiteRecord:
+    return SiteRecord(SiteKey("a.test"), Instant(0.0), fetched=fetched)
+
+
+def meet(site: SiteRecord, path: str, simhash: int = SAME, *links: str) -> Trap | None:
+    return learn(site, "http://a.test" + path, simhash, False, ["http://a.test" + link for link in links], NOW, RULES)
+
+
+def fresh(number: int) -> int:
+    """A SimHash like no other."""
+    return Random(number).getrandbits(64) | 1
+
+
+def until_stopped(site: SiteRecord, paths: Iterator[str]) -> int:
+    """How many pages of one text it takes, the first of them new."""
+    for pages, path in enumerate(paths, start=1):
+        if meet(site, path):
+            return pages
+    raise AssertionError("never stopped")
+
+
+def months() -> Iterator[str]:
+    return (f"/calendar/{month // 12:04d}/{month % 12 + 1:02d}" for month in range(24_000, 30_000))
+
+
+# -- looks
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("/", "/"),
+        ("/about/us", "/about/us"),
+        ("/item/123", "/item/{n}"),
+        ("/calendar/2026/01", "/calendar/{date}"),
+        ("/2026/01/15/dog", "/{date}/dog"),
+        ("/day/2026-01-15", "/day/{date}"),
+        ("/year/2026", "/year/{n}"),
+        ("/news/a-fine-old-dog-17.html", "/news/{s}.html"),
+        ("/news/fine-dog-17.html", "/news/fine-dog-{n}.html"),
+        ("/wiki/%C3%A9t%C3%A9", "/wiki/{s}"),
+        ("/s/0a1b2c3d/item-4", "/s/{x}/item-{n}"),
+        ("/o/3f2504e0-4f89-11d3-9a0c-0305e82c3301", "/o/{x}"),
+        ("/v/dQw4w9WgXcQ", "/v/{x}"),
+        ("/list?page=3", "/list?page"),
+        ("/list?b=1&a=2&b=3", "/list?a&b"),
+        ("/list?f[0]=a&f[1]=b", "/list?f[{n}]"),
+        ("/list?a=1&b=2&c=3&d=4&e=5", "/list?{many}"),
+        ("/list?", "/list?"),
+    ],
+)
+def test_shape(path: str, shape: str) -> None:
+    assert shape_of("https://www.a.test:8080" + path) == shape
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/", ""),
+        ("/articles/2015/01/fine-dog-12", ""),
+        ("/item?id=12", ""),
+        ("/index.php?cat=news&id=12", ""),
+        ("/p/12/fine-dog", ""),
+        ("/article.php?sid=1234", ""),
+        ("/s?q=wordpress&s=12345678", ""),
+        ("/a/b/b/c", ""),
+        ("/calendar/2026/01", "calendar"),
+        ("/Events/month/2026-01", "calendar"),
+        ("/2019/05/", "calendar"),
+        ("/show?year=2026&month=1", "calendar"),
+        ("/shop/item-0?sid=00000000", "session id"),
+        ("/shop/item-0?PHPSESSID=0a1b2c3d4e5f&page=2", "session id"),
+        ("/shop;jsessionid=0A1B2C", "session id"),
+        ("/(S(lit3py55t21z5v55vlm25s55))/orders.aspx", "session id"),
+        ("/s/0a1b2c3d/item-4", "session id"),
+        ("/list?page=3", "pagination"),
+        ("/tag/dog/page/3/", "pagination"),
+        ("/shoes?colour=red&size=9", "facets"),
+        ("/shoes?f%5B0%5D=red&f%5B1%5D=9", "facets"),
+        ("/shoes?a=1&b=2&c=3&d=4&e=5", "facets"),
+        ("/a/b/a/b", "repetition"),
+        ("/img/img/img/", "repetition"),
+    ],
+)
+def test_suspect(path: str, name: str) -> None:
+    assert suspect("http://a.test" + path) == name
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=300))
+def test_any_url_has_a_shape_a_look_and_a_verdict(text: str) -> None:
+    url = "http://a.test/" + text
+    assert shape_of(url).startswith("/")
+    assert suspect(url) in {"", *ROPE}
+    assert refusal(url, RULES) in {None, "repetition", "parameters", "path depth"}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/a/b/c/d/e/f/g/h", None),
+        ("/a/b/a/b/c", None),
+        ("/x/x/x", None),
+        ("/0/0/0/0", None),
+        ("/2020/10/10/10/10-10", None),
+        ("/x/x/x/x", "repetition"),
+        ("/en/a/b/a/b/a/b/index.html?q=1", "repetition"),
+        ("/a/b/c/a/b/c/a/b/c/", "repetition"),
+        ("/" + "a/b" * 51, "path depth"),
+        ("/?" + "&".join(f"p{n}" for n in range(PARAMETERS + 1)), "parameters"),
+        ("/?" + "&".join(f"p{n}" for n in range(PARAMETERS)), None),
+        ("/" + "a" * 2048, "url length"),
+        ("/login?next=%252Flogin%253Fnext%253D%25252F", None),
+        ("/login?next=%252Flogin%253Fnext%253D%25252Flogin%25253Fnext%25253D%2525252F", "repetition"),
+    ],
+)
+def test_refusal(path: str, name: str | None) -> None:
+    rules = Traps(site_depth=50)
+    assert refusal("http://a.test" + path, rules) == name
+
+
+@suites.needed
+def test_real_links_are_not_refused_and_seldom_suspect() -> None:
+    links = {
+        link for row in suites.rows("html/links_realpages.jsonl.gz") for link in row["links"] if link.count("/") > 2
+    }
+    assert sum(refusal(link, RULES) is not None for link in links) <= 1
+    assert sum(suspect(link) != "" for link in links) < 0.02 * len(links)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/" + "a/" * 1_000,
+        "/" + "a/b/" * 500,
+        "/" + "0" * 2_000,
+        "/" + "0a/" * 600,
+        "/" + "aB1-" * 500,
+        "/?" + "sess" * 500,
+        "/?" + "&sess" * 400,
+        "/?" + "filter" * 300 + "&filter" * 29,
+        "/?" + "&" * 2_000,
+        "/" + "%25" * 600,
+        "/" + "(s(" * 600,
+    ],
+)
+def test_hostile_urls_cost_little_and_leave_little(path: str) -> None:
+    url, calls = "http://a.test" + path, 20
+    started = process_time()
+    for _ in range(calls):
+        suspect(url)
+        refusal(url, Traps(site_depth=10_000))
+        shape_of(url)
+    assert (process_time() - started) / calls < 0.005
+    assert len(shape_of(url)) <= 200
+
+
+# -- learning
+
+
+def test_a_known_trap_on_a_small_site_costs_two_pages() -> None:
+    assert until_stopped(a_site(), months()) == 2
+    assert until_stopped(a_site(), (f"/list?page={n}" for n in range(1, 99))) == 2
+    assert until_stopped(a_site(), (f"/shop/item-1?sid={n:08x}" for n in range(0xABC0, 0xABFF))) == 2
+
+
+def test_a_large_site_has_rope() -> None:
+    # The first page is new, and outweighs half a dull one.
+    assert until_stopped(a_site(1_000), months()) == 4
+    assert until_stopped(a_site(10**6), months()) == 1 + ROPE["calendar"].most
+    assert until_stopped(a_site(10**6), (f"/list?page={n}" for n in range(99))) == 1 + ROPE["pagination"].most
+
+
+def test_any_shape_is_stopped_after_a_hundred_dull_pages() -> None:
+    site = a_site()
+    assert until_stopped(site, (f"/item/{n}" for n in range(999))) == 1 + RULES.shape_urls
+    assert site.traps["/item/{n}"] == Trap("same content", NOW, "http://a.test/item/100")
+    assert stopped(site, "http://a.test/item/7") is site.traps["/item/{n}"]
+    assert stopped(site, "http://a.test/item/seven") is None, "the shape, not the site"
+
+
+def test_a_hundred_pages_of_one_template_are_not_a_trap() -> None:
+    site = a_site()
+    assert not any(meet(site, f"/product/{n}") for n in range(100))
+    assert not any(meet(site, f"/shop/{n}") for n in range(99))
+
+
+def test_a_trap_with_something_new_now_and_then_is_stopped_all_the_same() -> None:
+    site = a_site()
+    for number in range(2_000):
+        if meet(site, f"/item/{number}", fresh(number) if number % 40 == 0 else SAME):
+            break
+    assert stopped(site, "http://a.test/item/1")
+
+
+def test_a_shape_with_one_new_page_in_ten_goes_on() -> None:
+    site = a_site()
+    assert not any(meet(site, f"/item/{n}", fresh(n) if n % 10 == 0 else SAME) for n in range(5_000))
+
+
+def test_a_forum_with_sessions_in_its_urls_goes_on() -> None:
+    """What a suspicious shape brought speaks for it: one copy in four topics is no trap."""
+    site, token = a_site(), Random(1)
+    paths = (f"/viewtopic.php?t={n}&sid={token.getrandbits(64):016x}" for n in range(2_000))
+    assert not any(meet(site, path, SAME if n % 4 == 3 else fresh(n)) for n, path in enumerate(paths))
+
+
+def test_credit_is_bounded() -> None:
+    site = a_site()
+    for number in range(500):
+        meet(site, f"/list?page={number}", fresh(number))
+    dull = until_stopped(site, (f"/list?page={n}" for n in range(500, 999)))
+    assert dull <= CREDIT // 2 + 2
+
+
+def test_a_list_that_leads_to_new_pages_is_no_trap_though_its_text_is_the_same() -> None:
+    site = a_site()
+    assert not any(meet(site, f"/list?page={n}", SAME, f"/item/{n}", f"/list?page={n + 1}") for n in range(300))
+    assert not any(meet(site, f"/list?page={n}", SAME, f"/list?page={n + 1}") for n in range(300, 310))
+    assert until_stopped(site, (f"/list?page={n}" for n in range(310, 400))) < 20
+
+
+@pytest.mark.parametrize(
+    "link", ["http://a.test/", "http://b.test/dog", "http://a.test/list?page=9", "http://a.test/x/1"]
+)
+def test_what_leads_home_elsewhere_or_into_a_trap_is_no_excuse(link: str) -> None:
+    site = a_site()
+    until_stopped(site, (f"/x/{n}" for n in range(200)))
+    found = [learn(site, f"http://a.test/list?page={n}", SAME, False, [link], NOW, RULES) for n in range(2)]
+    assert any(found)
+
+
+def test_a_site_caught_once_gets_no_rope_for_the_same_trick() -> None:
+    site = a_site(10**6)
+    until_stopped(site, (f"/s/{n:08x}/item-1" for n in range(0xABC0, 0xABFF)))
+    assert until_stopped(site, (f"/shop/item-1?sid={n:08x}" for n in range(0xABC0, 0xABFF))) == 1
+    assert until_stopped(site, months()) > 1
+
+
+def test_home_pages_are_never_stopped() -> None:
+    site = a_site()
+    assert not any(learn(site, f"http://h{n}.a.test/", SAME, False, [], NOW, RULES) for n in range(500))
+
+
+def test_a_pardon_is_for_good() -> None:
+    site = a_site()
+    until_stopped(site, months())
+    assert pardon(site, "/calendar/{date}")
+    assert not pardon(site, "/no/such")
+    assert stopped(site, "http://a.test/calendar/2026/01") is None
+    assert not any(meet(site, month) for month in months())
+    assert stopped(site, "http://a.test/calendar/2026/01") is None
+
+
+paths = st.builds(
+    "/{}{}/{}{}".format,
+    st.sampled_from("abcdefghijklmnopqrstuvwxyz"),
+    st.sampled_from(["", "b", "c"]),
+    st.integers(0, 9),
+    st.sampled_from(["", "?page=1", "?sid=0123abcd"]),
+)
+
+
+@given(st.lists(st.tuples(paths, st.sampled_from([SAME, 0, 1 << 40])), max_size=150))
+def test_the_record_is_bounded_and_stopped_shapes_stay_stopped(pages: list[tuple[str, int]]) -> None:
+    site = a_site()
+    for path, simhash in pages:
+        trap = meet(site, path, simhash)
+        assert len(site.shapes) <= SHAPES + 1
+        assert not set(site.shapes) & set(site.traps)
+        if trap:
+            assert stopped(site, "http://a.test" + path) is trap
+
+
+def test_many_shapes_are_bounded_and_the_most_suspicious_stays() -> None:
+    site = a_site()
+    for number in range(60):
+        meet(site, f"/item/{number}")
+    for number in range(500):
+        meet(site, f"/{fresh(number):x}-word".translate(str.maketrans("0123456789", "ghijklmnop")))
+    assert len(site.shapes) <= SHAPES + 1
+    assert site.shapes["/item/{n}"] == 59
+    assert site.shapes[EVERY] == 559
+
+
+def test_traps_are_bounded_and_pardons_are_kept() -> None:
+    site = a_site()
+    words = ["".join(chr(97 + (number // 26**place) % 26) for place in range(3)) for number in range(2 * TRAPS)]
+    for number, word in enumerate(words):
+        until_stopped(site, (f"/{word}/{n}?page={n}" for n in range(5)))
+        if number == 3:
+            pardon(site, f"/{word}/{{n}}?page")
+    assert len(site.traps) <= TRAPS
+    assert sum(trap.pardoned for trap in site.traps.values()) == 1
+
+
+def test_a_refusal_is_recorded_with_name_and_shape_and_stops_nothing_else() -> None:
+    site = a_site()
+    url = "http://a.test/find?q=" + "a" * 2048
+    trap = refused(site, "url length", url, NOW)
+    assert refused(site, "url length", url, NOW) is trap
+    assert (trap.name, trap.refused, trap.example) == ("url length", 2, url[:300])
+    assert list(site.traps) == ["url length /find?q"]
+    assert stopped(site, "http://a.test/find?q=a") is None
+    for number in range(1_000):
+        refused(site, "repetition", "http://a.test" + f"/{fresh(number):x}"[:3] + "/x" * (4 + number), NOW)
+    assert len(site.traps) <= TRAPS
+    assert sum(trap.refused for trap in site.traps.values()) == 1_002
+
+
+# -- a small web to walk
+
+
+class Walk:
+    """A crawl of one site, breadth first, suspicious URLs last: what it fetched, and what of it was a trap."""
+
+    def __init__(self, links: Callable[[str], list[str]], text: Callable[[str], int]) -> None:
+        self.site, self.fetched = a_site(), list[str]()
+        urgent, late, seen = deque(["http://a.test/"]), deque[str](), {"http://a.test/"}
+        while (urgent or late) and len(self.fetched) < 5_000:
+            url = (urgent or late).popleft()
+            if stopped(self.site, url):
+                continue
+            self.fetched.append(url.removeprefix("http://a.test"))
+            self.site.fetched += 1
+            new = [link for link in map("http://a.test".__add__, links(self.fetched[-1])) if link not in seen]
+            seen.update(new)
+            new = [link for link in new if not refusal(link, RULES) and not stopped(self.site, link)]
+            for link in new:
+                (late if suspect(link) else urgent).append(link)
+            learn(self.site, url, text(self.fetched[-1]), False, new, NOW, RULES)
+
+    def trapped(self, start: str) -> int:
+        return sum(path.startswith(start) for path in self.fetched)
+
+
+def ordinary(path: str) -> list[str]:
+    """A tree of a hundred pages, and the doors to traps."""
+    if path == "/":
+        return [
+            "/page/1",
+            "/calendar/2026/01",
+            "/shop?colour=1&size=1",
+            "/here/",
+            "/s/0000000a/x",
+            "/event?day=2026-01-01",
+        ]
+    number = int(path.split("/")[2])
+    return [f"/page/{child}" for child in (2 * number, 2 * number + 1) if child <= 100]
+
+
+def endless(path: str) -> list[str]:
+    match path.split("/")[1:]:
+        case ["calendar", year, month]:
+            then = int(year) * 12 + int(month)
+            return [f"/calendar/{at // 12:04d}/{at % 12 + 1:02d}" for at in (then, then - 2)]
+        case ["here", *_]:
+            return [path + "here/"]
+        case ["s", token, "x"]:
+            return [f"/s/{fresh(int(token, 16) + n) & 0xFFFFFFFF:08x}/x" for n in range(5)]
+        case [name] if name.startswith("shop?"):
+            most = name.count("&") + 2
+            return [f"{path}&f{n}={n}" for n in range(most)] + [f"/shop?colour={n}&size={most}" for n in range(9)]
+        case [name] if name.startswith("event?"):
+            return [f"/event?day=2026-{month:02d}-01" for month in range(1, 13)] + ["/page/1"]
+    return ordinary(path)
+
+
+def test_a_walk_loses_no_page_and_is_held_by_no_trap() -> None:
+    walk = Walk(endless, lambda path: fresh(int(path[6:])) if path.startswith("/page") else fresh(hash_of(path)))
+    assert walk.trapped("/page/") == 100
+    assert walk.trapped("/calendar/") == 2
+    assert walk.trapped("/shop") <= 6
+    assert walk.trapped("/here/") <= 3
+    assert walk.trapped("/s/") <= 3
+    assert {trap.name for trap in walk.site.traps.values()} >= {"calendar", "facets", "session id"}
+    assert len(walk.fetched) < 125
+
+
+def hash_of(path: str) -> int:
+    """One text for each trap."""
+    return 1_000 + ord(path[1]) if len(path) > 1 else 999
+
+
+# -- fans and logs
+
+
+@pytest.mark.parametrize(
+    ("foreign", "total", "fan"),
+    [
+        (24, 65, None),
+        (500, 501, None),
+        (501, 502, Fan("link farm", 5_000, important=False)),
+        (501, 1_000, None),
+        (1_000, 5_001, Fan("fan-out", 5_000, important=True)),
+        (9_000, 9_500, Fan("link farm", 5_000, important=False)),
+    ],
+)
+def test_fan_out(foreign: int, total: int, fan: Fan | None) -> None:
+    assert fan_out(foreign, total, RULES) == fan
+
+
+def test_a_log_tells_what_slipped_through() -> None:
+    log = [(f"http://a.test/item/{n}", b"%08d" % n, fresh(n)) for n in range(300)]
+    log += [(f"http://a.test/list?page={n}", b"%08d" % n, SAME ^ 1 << n % 64) for n in range(90)]
+    log += [(f"http://b.test/x/{n}", b"the same body", 0) for n in range(30)]
+    log += [(f"http://c.test/x/{n}", b"%08d" % n, SAME) for n in range(19)]
+    Random(1).shuffle(log)
+    first, second = slipped(log)
+    assert (first.site, first.shape, first.name, first.pages) == ("a.test", "/list?page", "pagination", 90)
+    assert first.contents < 9
+    assert (second.site, second.shape, second.name, second.pages, second.contents) == (
+        "b.test", "/x/{n}", "same content", 30, 1,
+    )  # fmt: skip
+    assert second.example.startswith("http://b.test/x/")
+
+
+def test_a_pass_over_a_log_forgets_what_wasted_least() -> None:
+    honest = [(f"http://h{n}.test/x", b"%08d" % n, fresh(n)) for n in range(2_000)]
+    trap = [(f"http://a.test/list?page={n}", b"", SAME) for n in range(200)]
+    log = [record for n in range(200) for record in (*honest[10 * n : 10 * n + 10], trap[n])]
+    (found,) = slipped(log, room=20)
+    assert (found.shape, found.pages, found.contents) == ("/list?page", 200, 1)
