@@ -1,8 +1,8 @@
 """A web to rank: sites of Zipf sizes, templates, hubs, and links between sites that prefer the popular; its PageRank.
 
-What the shapes have in common follows the literature: four of five links stay on their site; most pages of a site link to
-its home page and its sections; links from elsewhere prefer popular sites and there the home page; half of a site's links
-to others go to the same few; everything can be reached.
+What the shapes have in common follows the literature: four of five links stay on their site; most pages of a site link
+to its home page and its sections; links from elsewhere prefer popular sites and there the home page; half of a site's
+links to others go to the same few; everything can be reached.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 Webs of several shapes (`_graph.py`) are crawled by a model of the frontier that uses the real `policy.priority` and
 `policy.importance`: links are told to the owner when their cash doubles or a site links to another for the first time,
 URLs lie in eight buckets per host, hosts are picked by weight. Against it: breadth first, random, OPIC with exact cash,
-and the oracle, which knows every page and its PageRank before it starts and waits for nobody. Once politely (one request
-a second and host, `--rate` requests a second in all) and once without any delay, which is the order alone.
+and the oracle, which knows every page and its PageRank before it starts and waits for nobody. Foresight knows the
+PageRank of the pages it has found, but has to find them and to wait as we do. Once politely (one request a second and
+host, `--rate` requests a second in all) and once without any delay, which is the order alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from itertools import accumulate
 from random import Random
 
 from _graph import SHAPES, Graph, Shape, build, pagerank
-from _run import RESULTS, Report, Row, options
+from _run import RESULTS, Report, Row, microseconds, options
 
 from harvestman.config import Config, Priority
 from harvestman.model import BUCKETS
@@ -34,7 +35,15 @@ SKETCHED = 266
 """A 64-bit linear-counting sketch counts no further."""
 IDLE, BUSY = -2, -1
 """Nothing queued; waiting for its clock or leased."""
-COLOURS = {"oracle": "#888", "ours": "#c30", "opic": "#07a", "breadth first": "#3a3", "random": "#a5a"}
+OTHERS = ("foresight", "opic", "breadth first", "random")
+COLOURS = {
+    "oracle": "#888",
+    "foresight": "#bb0",
+    "ours": "#c30",
+    "opic": "#07a",
+    "breadth first": "#3a3",
+    "random": "#a5a",
+}
 
 
 class Host:
@@ -106,6 +115,7 @@ class Ours:
         self.waiting: list[tuple[float, int, Host]] = []
         self.pushes = 0
         self.told = self.moved = self.found = 0
+        self.queued = [0] * BUCKETS
         for page in seeds:
             self.cash[page] = 1.0
             self._queue(page, self._grade(page))
@@ -215,6 +225,7 @@ class Ours:
 
     def _queue(self, page: int, bucket: int) -> None:
         self.bucket[page] = bucket
+        self.queued[bucket] += 1
         host = self.hosts[self.graph.site_of[page]]
         host.put(page, bucket)
         if host.ready == IDLE:
@@ -226,8 +237,11 @@ class Ours:
 class BestFirst:
     """The orders to compare with: always the page of the smallest key, of the hosts that may be asked."""
 
-    def __init__(self, graph: Graph, seeds: Sequence[int], rng: Random, delay: float, rate: float, order: str) -> None:
-        self.graph, self.rng, self.delay, self.rate, self.order = graph, rng, delay, rate, order
+    def __init__(
+        self, graph: Graph, ranks: Sequence[float], seeds: Sequence[int], rng: Random, delay: float, rate: float,
+        order: str,
+    ) -> None:  # fmt: skip
+        self.graph, self.ranks, self.rng, self.delay, self.rate, self.order = graph, ranks, rng, delay, rate, order
         pages, sites = len(graph.links), len(graph.homes)
         self.cash = [0.0] * pages
         self.key = [0.0] * pages
@@ -276,12 +290,20 @@ class BestFirst:
             return
         else:
             self.count += 1
-            self.key[page] = self.count if self.order == "breadth first" else self.rng.random()
+            self.key[page] = self._first_key(page)
         self.found[page] = 1
         site = self.graph.site_of[page]
         heapq.heappush(self.queues[site], (self.key[page], page))
         if not self.away[site]:
             heapq.heappush(self.ready, (self.key[page], page, site))
+
+    def _first_key(self, page: int) -> float:
+        match self.order:
+            case "breadth first":
+                return self.count
+            case "foresight":
+                return -self.ranks[page]
+        return self.rng.random()
 
     def _wake(self, site: int) -> None:
         """Its best page that is not done. The others follow when it comes back again."""
@@ -306,7 +328,9 @@ def best(ranks: Sequence[float]) -> list[int]:
 Curves = dict[str, list[float]]
 
 
-def measure(graph: Graph, ranks: Sequence[float], delay: float, rate: float, seed: int, points: Sequence[float]) -> Curves:
+def measure(
+    graph: Graph, ranks: Sequence[float], delay: float, rate: float, seed: int, points: Sequence[float]
+) -> Curves:
     """By name of the order, the mass at each point."""
     seeds = [graph.homes[site] for site in Random(seed).sample(range(len(graph.homes)), 20)]
     count = int(len(ranks) * points[-1])
@@ -316,11 +340,13 @@ def measure(graph: Graph, ranks: Sequence[float], delay: float, rate: float, see
     curves["ours"] = masses(ours.crawl(count), ranks, points)
     print(
         f"  ours: {time.process_time() - began:.1f} s CPU; {ours.told / count:.1f} links told a page, "
-        f"{ours.found / count:.1f} of them new, {ours.moved / count:.2f} moved to a more urgent bucket",
+        f"{ours.found / count:.1f} of them new, {ours.moved / count:.2f} moved to a more urgent bucket; "
+        f"queued by bucket {ours.queued}",
         file=sys.stderr,
     )
-    for order in ("opic", "breadth first", "random"):
-        curves[order] = masses(BestFirst(graph, seeds, Random(seed), delay, rate, order).crawl(count), ranks, points)
+    for order in OTHERS:
+        other = BestFirst(graph, ranks, seeds, Random(seed), delay, rate, order)
+        curves[order] = masses(other.crawl(count), ranks, points)
     return curves
 
 
@@ -341,12 +367,16 @@ def drawn(curves: Curves, points: Sequence[float], title: str) -> str:
         return f"{edge + point / right * (width - 2 * edge):.1f},{height - edge - mass / top * (height - 2 * edge):.1f}"
 
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-size="11">',
+        "<style>text { font-family: sans-serif }</style>",
         '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="{edge}" y="20" font-size="13">{title}</text>',
     ]
     for number in range(6):
-        for start, end in (((number / 5 * right, 0.0), (number / 5 * right, 1.0)), ((0.0, number / 5), (right, number / 5))):
+        for start, end in (
+            ((number / 5 * right, 0.0), (number / 5 * right, 1.0)),
+            ((0.0, number / 5), (right, number / 5)),
+        ):
             lines.append(f'<polyline points="{at(*start)} {at(*end)}" stroke="#ddd" fill="none"/>')
         x, y = at(number / 5 * right, 0.0).split(",")
         lines.append(f'<text x="{x}" y="{float(y) + 15:.0f}" text-anchor="middle">{number / 5 * right:.0%}</text>')
@@ -355,8 +385,7 @@ def drawn(curves: Curves, points: Sequence[float], title: str) -> str:
     for number, (name, curve) in enumerate(curves.items()):
         path = " ".join(at(point, mass) for point, mass in zip((0.0, *points), (0.0, *curve), strict=True))
         lines.append(f'<polyline points="{path}" stroke="{COLOURS[name]}" stroke-width="2" fill="none"/>')
-        y = edge + 12 + 15 * number
-        lines.append(f'<text x="{edge + 12}" y="{y}" fill="{COLOURS[name]}" font-weight="bold">{name}</text>')
+        lines.append(f'<text x="{edge + 12}" y="{edge + 12 + 15 * number}" fill="{COLOURS[name]}">{name}</text>')
     lines.append(f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">pages fetched, of all pages</text>')
     return "\n".join([*lines, "</svg>", ""])
 
@@ -373,7 +402,7 @@ def main() -> None:
     shapes = [shape for shape in SHAPES if not arguments.shape or shape.name in arguments.shape]
     everything: list[dict[str, object]] = []
     report = None if arguments.json else Report(__doc__ or "")
-    shown = 0.0
+    plotted = False
     for shape in shapes:
         for seed in arguments.seed or [1]:
             graph, ranks = _web(arguments.pages, arguments.sites, shape, seed)
@@ -385,12 +414,14 @@ def main() -> None:
                     report.say(f"{shape.name}, web {seed}: {manner if delay else 'the order alone, no delays'}")
                     head = ("mass (of the oracle's)", *(f"{point:.0%} of the pages" for point in POINTS))
                     report.table(head, rows(curves))
-            if report is not None and not shown and not arguments.no_keep:
-                shown = _plot(graph, ranks, arguments.rate, seed, shape)
+            if report is not None and not plotted and not arguments.no_keep:
+                plotted = True
+                _plot(graph, ranks, arguments.rate, seed, shape)
     if report is None:
         print(json.dumps(everything))
         return
     _summary(report, everything)
+    report.say(f"Importance.told: {_told():.2f} us a link (CPU)")
     report.keep(unless=arguments.no_keep)
 
 
@@ -399,13 +430,25 @@ def _web(pages: int, sites: int, shape: Shape, seed: int) -> tuple[Graph, list[f
     return graph, pagerank(graph.links)
 
 
-def _plot(graph: Graph, ranks: Sequence[float], rate: float, seed: int, shape: Shape) -> float:
+def _plot(graph: Graph, ranks: Sequence[float], rate: float, seed: int, shape: Shape) -> None:
     points = [step / 200 for step in range(1, 51)]
     curves = measure(graph, ranks, DELAY, rate, seed, points)
     title = f"PageRank fetched, {len(ranks):,} pages, polite ({shape.name} web)"
     path = RESULTS / f"{time.strftime('%Y-%m-%d-%H%M')}-crawl_order.svg"
     path.write_text(drawn(curves, points, title), encoding="utf-8")
-    return points[-1]
+
+
+def _told() -> float:
+    """For the links of a page, most of them met before, as `Harvest` meets them."""
+    importance, each = Importance(Config().memory.recent_links), share(0.3, 60)
+    links = [f"https://site{number % 9}.example/some/path/{number}" for number in range(60)]
+
+    def page() -> None:
+        told = importance.told
+        for url in links:
+            told(url, each)
+
+    return microseconds(page) / len(links)
 
 
 def _summary(report: Report, everything: Sequence[dict[str, object]]) -> None:
@@ -414,7 +457,7 @@ def _summary(report: Report, everything: Sequence[dict[str, object]]) -> None:
     report.say("After 10 % of the pages, of the oracle's mass:")
     table: list[Row] = []
     for delay in (DELAY, 0.0):
-        for name in ("ours", "opic", "breadth first", "random"):
+        for name in ("ours", *OTHERS):
             parts = [
                 curves[name][at] / curves["oracle"][at]
                 for result in everything

@@ -124,7 +124,9 @@ class Bench:
         self.seen = Seen(self.state, memory.seen_capacity)
         book = RobotsBook(self.state, self.config.agent)
         self.rng = Random(7)
-        self.frontier = Frontier(self.state, self.seen, book, self.router, EveryJob(), self.config, self.rng, Instant(0.0))
+        self.frontier = Frontier(
+            self.state, self.seen, book, self.router, EveryJob(), self.config, self.rng, Instant(0.0)
+        )
         self.recent = Importance(memory.recent_links)
         self.tally = Tally()
         self.process = psutil.Process()

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harvestman.config import Config, Limits, Memory, Politeness, Retry, check, load
+from harvestman.config import Caches, Config, Limits, Memory, Politeness, Retry, check, load
 from harvestman.errors import ConfigError
+from harvestman.model import Seconds
 
 
 def written(directory: Path, text: str) -> Path:
@@ -138,9 +139,48 @@ def keys(kind: type[msgspec.Struct]) -> Iterator[str]:
 
 
 def test_no_key_turns_robots_txt_off() -> None:
-    assert [key for key in keys(Config) if "robot" in key or "ignore" in key or "obey" in key] == []
+    assert [key for key in keys(Config) if "robot" in key or "ignore" in key or "obey" in key] == ["robots"]
+    for hours in (0, -1, 25):  # caches.robots: how long a copy is used, a day at most (RFC 9309)
+        with pytest.raises(ConfigError, match=r"caches\.robots"):
+            check(Config(caches=Caches(robots=Seconds(hours * 3600.0))))
 
 
 def test_the_name_we_give_says_who_answers_for_us() -> None:
     assert Config(contact="https://a.test/bot").user_agent("1.2") == "Harvestman/1.2 (+https://a.test/bot)"
     assert Config().user_agent("1.2") == "Harvestman/1.2"
+
+
+ASKED_FOR = {
+    "traps.url_length": 2_048,
+    "limits.max_hops": 5,
+    "limits.max_depth": 20,
+    "politeness.delay": 1.0,
+    "politeness.site_rate": 10.0,
+    "caches.robots": 86_400.0,
+    "caches.dns": 300.0,
+    "caches.dns_stale": 86_400.0,
+    "budget.pages_per_day": 500_000,
+    "budget.unearned_per_day": 10_000,
+    "traps.shape_urls": 100,
+    "traps.novelty_pages": 50,
+    "budget.farm": 0.95,
+    "budget.farm_cut": 0.1,
+    "memory.seen_errors": 1e-4,
+    "retry.attempts": 5,
+    "recrawl.news": 3_600.0,
+    "recrawl.blog": 86_400.0,
+    "recrawl.docs": 7 * 86_400.0,
+    "recrawl.shortest": 15 * 60.0,
+    "recrawl.longest": 30 * 86_400.0,
+}
+"""The defaults of DESIGN section 12 (all but rendering, which does not exist yet; normalisation is tests/policy)."""
+
+
+@pytest.mark.parametrize(("name", "default"), ASKED_FOR.items())
+def test_the_defaults_the_mission_asks_for_are_settings(name: str, default: float, tmp_path: Path) -> None:
+    section, key = name.split(".")
+    assert getattr(getattr(Config(), section), key) == default
+    file = tmp_path / "crawl.toml"
+    other = default / 2 if isinstance(default, float) else default - 1
+    file.write_text(f"[{section}]\n{key} = {other}\n", encoding="utf-8")
+    assert getattr(getattr(check(load(file)), section), key) == other

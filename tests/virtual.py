@@ -164,7 +164,9 @@ class Drive:
         self.seen = Seen(state, self.settings.memory.seen_capacity)
         book = RobotsBook(state, "harvestman", capacity=50)
         opened = now if resumed else Instant(0.0)
-        self.frontier = Frontier(state, self.seen, book, self.router, jobs or OneJob(), self.settings, self._rng, opened)
+        self.frontier = Frontier(
+            state, self.seen, book, self.router, jobs or OneJob(), self.settings, self._rng, opened
+        )
 
         self._judge = self.frontier.intake.bucket
         setattr(self.frontier.intake, "bucket", self._bucket)  # noqa: B010 - a method, which mypy would not let us replace

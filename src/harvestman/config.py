@@ -55,7 +55,7 @@ class Priority(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where it was found: a seed, a sitemap, a link."""
     depth: float = 0.2
     """How near to a seed."""
-    sitemap_boost: float = 0.1
+    sitemap_boost: float = 0.05
     news_boost: float = 0.1
     """For pages that look like news."""
 
@@ -292,7 +292,7 @@ def check(config: Config) -> Config:
         (config.traps.fan_out < 1, "traps.fan_out must be at least 1"),
         (config.recrawl.policy not in ("optimal", "double"), "recrawl.policy is optimal or double"),
         (config.recrawl.per_day < 0, "recrawl.per_day must not be negative (0 means no limit)"),
-        (not 0 < config.recrawl.shortest, "recrawl.shortest must be above 0"),
+        (not config.recrawl.shortest > 0, "recrawl.shortest must be above 0"),
         (config.recrawl.longest < config.recrawl.shortest, "recrawl.longest must not be shorter than recrawl.shortest"),
         (
             not min(config.recrawl.news, config.recrawl.blog, config.recrawl.docs) > 0,

@@ -123,7 +123,7 @@ class Crawler:
         for taken in group:
             self._asking.pages -= 1
             visit, chance = taken.visit(), self._harvest.chance()
-            self._frontier.settle(taken.lease, taken.answer, taken.decision, visit, chance, taken.links)
+            self._frontier.settle(taken.lease, taken.answer, taken.decision, visit, chance, taken.news)
         await self._keep(group)
         return group
 

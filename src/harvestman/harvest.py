@@ -38,7 +38,7 @@ from harvestman.model import (
 from harvestman.pages.parse import parse
 from harvestman.pages.sitemap import looks_like, read, sources
 from harvestman.policy import traps
-from harvestman.policy.importance import Grains, Importance, rank, share
+from harvestman.policy.importance import PAGE, Grains, Importance, rank, share
 from harvestman.policy.outcomes import Decision, decide
 from harvestman.policy.urls import host_of
 from harvestman.ports import Content, Jobs, State
@@ -69,6 +69,8 @@ class Taken:
     original: Content | None = None
     page: Page | None = None
     links: list[Routed] = field(default_factory=list)
+    share: float = 0.0
+    """What each of its links was given."""
 
     def count(self, tally: Tally) -> int:
         """Add it to the tally; 1 when it is a page."""
@@ -82,6 +84,12 @@ class Taken:
         tally.pages += 1
         tally.duplicates += self.decision.status is Status.DUPLICATE
         return 1
+
+    @property
+    def news(self) -> list[str]:
+        """Its links on its own site that nobody here had met before: others have been given more than by this page."""
+        here = self.lease.host
+        return [link.found.url for link in self.links if link.found.cash <= self.share and link.host == here]
 
     @property
     def unchanged(self) -> bool:
@@ -123,6 +131,8 @@ class Harvest:
         self._accept = accept
         self._met: dict[int, Importance] = {}
         """By job: the links met lately."""
+        self._between = Importance(config.memory.recent_links // 2)
+        """The pairs of sites that were seen to be linked."""
         self.fanned: dict[str, int] = {}
         """Pages with too many links, by what they were taken for."""
         self.contents: dict[bytes, Content] = {}
@@ -222,21 +232,30 @@ class Harvest:
             found, worth = self._trimmed(taken, found)
         else:
             worth = share(rank(record.cash, record.kind == "seed"), len(found))
-        told, admits, place, accept = (
+        taken.share = first = worth / PAGE
+        told, between, admits, place, accept = (
             self._lately(job).told,
+            self._between.told,
             self._jobs.scope(job).admits,
             self._router.place,
             self._accept,
         )
-        via, links = taken.lease.url, taken.links
+        via, links, home = taken.lease.url, taken.links, f"{taken.lease.origin}/"
+        here = place(taken.lease.host)[1]
         for link in found:
             url = link.url
-            if (link.rel and "nofollow" in link.rel.split()) or not (cash := told(url, worth)):
+            if link.rel and "nofollow" in link.rel.split():
+                continue
+            cash = told(url, worth)
+            if not cash and url.startswith(home):
                 continue
             host, site, partition = place(host_of(url))
+            # That another site links to this one is news, though the link itself was met before.
+            if not cash and (site == here or not between(f"{here} {site}", worth)):
+                continue
             if not admits(url, host, site) or (accept is not None and not accept(url)):
                 continue
-            links.append(Routed(Discovery(url, depth, via, link.kind, 0, job, cash), host, site, partition))
+            links.append(Routed(Discovery(url, depth, via, link.kind, 0, job, cash or first), host, site, partition))
 
     def _trimmed(self, taken: Taken, found: list[Link]) -> tuple[list[Link], Grains]:
         """A page with very many links: a part of them is followed, and those of a link farm count for nothing."""
@@ -270,7 +289,9 @@ class Harvest:
             # A date that is news is passed on however often the link was met.
             if not cash and link.modified <= since:
                 continue
-            found = Discovery(link.url, record.depth + 1, taken.lease.url, link.kind, 0, record.job, cash, link.modified)
+            found = Discovery(
+                link.url, record.depth + 1, taken.lease.url, link.kind, 0, record.job, cash, link.modified
+            )
             if site in spoken_for:
                 self._offer(taken.links, found)
             elif link.kind == "feed":  # an item elsewhere is a link like any other, and its date is hearsay

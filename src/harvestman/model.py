@@ -312,6 +312,8 @@ class SiteRecord(msgspec.Struct, array_like=True, weakref=True):
     """Sitemap dates that were checked against the page ..."""
     truthful: int = 0
     """... and were right."""
+    looks: list[int] = msgspec.field(default_factory=list)
+    """SimHashes of the last pages whose URLs looked like a trap's, oldest first."""
 
 
 class RobotsRecord(msgspec.Struct, array_like=True):

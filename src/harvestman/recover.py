@@ -30,7 +30,7 @@ async def replayed(
     for taken in group:
         visit, chance = taken.visit(), harvest.chance()
         await frontier.settle_replayed(
-            taken.lease, taken.record, taken.answer, taken.decision, visit, chance, taken.links
+            taken.lease, taken.record, taken.answer, taken.decision, visit, chance, taken.news
         )
     frontier.changes.marks.update({"replays": b"0", "replaying": b""})
     return group

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -49,6 +48,7 @@ class Wired:
     seeding: Seeding
     sending: Callable[[], bool]
     """Whether links are on their way to other workers."""
+
 
 LINKS_OF_A_PAGE = 30
 """New ones: what a crawl of so many pages has to remember."""

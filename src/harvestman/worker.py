@@ -12,7 +12,9 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from pathlib import Path
+from typing import NoReturn
 
 from harvestman import messages
 from harvestman.errors import HarvestmanError
@@ -76,15 +78,15 @@ class Worker:
                 for job, until in await self._seeding.step():
                     say(Accepted(job, until))
                 await asyncio.sleep(0)
-        except BaseException:
-            crawler.halted = True
-            raise
+        except BrokenPipeError:
+            crawler.halted = True  # the supervisor is gone
+        except Exception as error:
+            die(error)  # at once: what is staged is half done, and the crawl beside us would commit it
 
     async def sown(self) -> None:
-        """The portion that is under way is done; raises what went wrong."""
+        """The portion that is under way is done."""
         if self._sowing is not None:
-            with contextlib.suppress(BrokenPipeError):  # the supervisor is gone, and so are we in a moment
-                await self._sowing
+            await self._sowing
 
     def _grant(self, pages: int) -> None:
         if pages < 0:
@@ -109,6 +111,16 @@ class Worker:
             usage.ru_utime + usage.ru_stime,
             self._sending(),
         )
+
+
+def die(error: Exception) -> NoReturn:
+    """As if killed, with last words. What is the user's to mend the supervisor shows, and does not try again."""
+    if isinstance(error, HarvestmanError):
+        print(error, file=sys.stderr, flush=True)
+        os._exit(error.exit_code)
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def say(saying: messages.Saying) -> None:
@@ -161,9 +173,7 @@ def main() -> None:
     try:
         run(work())
     except HarvestmanError as error:
-        # The user's to mend: the supervisor shows the last line and does not try again.
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+        die(error)
     # RocksDB's threads are done; skip the interpreter's slow farewell.
     sys.stdout.flush()
     os._exit(0)

@@ -59,10 +59,10 @@ def test_what_is_not_remembered() -> None:
     Path("d").mkdir()
     given: settings.Tree = {
         "seeds": ["x"], "data": "d", "workers": 3, "scope": "all",
-        "limits": {"max_pages": 5, "max_depth": 2, "patience": 9.0},
+        "limits": {"max_pages": 5, "max_depth": 2, "patience": 9.0}, "recrawl": {"keep": True, "longest": 9e5},
     }  # fmt: skip
     settings.remember(Path("d"), given)
-    assert settings.remembered(Path("d")) == {"limits": {"patience": 9.0}}
+    assert settings.remembered(Path("d")) == {"limits": {"patience": 9.0}, "recrawl": {"longest": 9e5}}
 
 
 def test_the_workers_of_a_crawl_stay() -> None:

@@ -48,8 +48,9 @@ async def serve(page: Page) -> asyncio.Server:
 
 
 def crawl(
-    tmp_path: Path, page: Page, during: Callable[[Supervisor], Awaitable[None]] | None = None, pages: int = 0
-) -> Ending:
+    tmp_path: Path, page: Page, during: Callable[[Supervisor], Awaitable[None]] | None = None, pages: int = 0,
+    drain: float = 30.0,
+) -> Ending:  # fmt: skip
     async def run() -> Ending:
         server = await serve(page)
         # Each address got a port of its own.
@@ -58,7 +59,7 @@ def crawl(
         config = Config(
             scope="all", data=str(tmp_path / "data"), workers=2, allow=("127.0.0.0/8",), contact="test@example.org",
             politeness=Politeness(delay=Seconds(0.02), ip_delay=Seconds(0.0)),
-            limits=Limits(max_pages=pages, patience=Seconds(20.0)),
+            limits=Limits(max_pages=pages, patience=Seconds(20.0), drain=Seconds(drain)),
         )  # fmt: skip
         seeds = [f"{origin[FEW]}/"]
         # Faster than strangers are asked; consent would be refused.
@@ -155,6 +156,30 @@ def test_a_drain_during_the_start_is_not_lost(tmp_path: Path) -> None:
 
     ending = crawl(tmp_path, few_and_many, during=drain)
     assert ending.reason == "interrupted"
+
+
+@pytest.mark.slow
+def test_draining_is_bounded(tmp_path: Path) -> None:
+    """A page that takes nine seconds stays queued; nobody waits for it."""
+
+    def page(host: str, path: str) -> tuple[float, int, str]:
+        return (0.0, 404, "") if path == "/robots.txt" else (9.0, 200, "")
+
+    drained_at = 0.0
+
+    async def drain(supervisor: Supervisor) -> None:
+        nonlocal drained_at
+        for _ in range(150):
+            await asyncio.sleep(0.1)
+            if supervisor.progress().counts.get("leased"):
+                break
+        await asyncio.sleep(1.0)  # robots.txt is there by now
+        supervisor.drain()
+        drained_at = supervisor.progress().elapsed
+
+    ending = crawl(tmp_path, page, during=drain, drain=1.0)
+    assert (ending.reason, ending.progress.tally.pages) == ("interrupted", 0)
+    assert ending.progress.elapsed - drained_at < 6
 
 
 @pytest.mark.slow

@@ -68,8 +68,10 @@ def test_draining_loses_nothing(tmp_path: Path) -> None:
         async def interrupted(halt: bool) -> Ending:
             supervisor = Supervisor(config, layout, lambda _: None)
             running = asyncio.create_task(supervisor.run())
-            while not supervisor.progress().run_pages and not running.done():
+            for _ in range(100):
                 await asyncio.sleep(0.2)
+                if supervisor.progress().run_pages:
+                    break
             supervisor.drain()
             if halt:
                 supervisor.halt()

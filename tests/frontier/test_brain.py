@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
+from itertools import pairwise
 
 import msgspec
 from virtual import HOUR, START, Drive, OneJob, Reply, config, in_a_loop, web
@@ -46,7 +47,7 @@ def link(url: str, **told: object) -> Discovery:
 @in_a_loop
 async def test_a_waiting_url_that_became_important_overtakes_the_others(state: RocksState) -> None:
     drive = Drive(state, web())
-    urls = [f"https://a.test/p{n}" for n in range(40)]
+    urls = [f"https://a.test/item{n}" for n in range(40)]
     await tell(drive, *(link(url, cash=0.01) for url in urls))
     before = (await record(drive, urls[30])).bucket
     assert await tell(drive, link(urls[30], cash=50.0)) == 0, "it is not new"
@@ -111,6 +112,22 @@ async def test_a_newer_job_asks_again_for_what_an_older_one_has_and_not_the_othe
 
 
 @in_a_loop
+async def test_what_is_under_way_when_a_newer_job_meets_it_becomes_its(state: RocksState) -> None:
+    drive = Drive(state, web(page=Reply(took=5.0)))
+    await tell(drive, link("https://a.test/x"))
+    while not drive.pages():
+        await drive.run(until=Instant(drive.now + 0.5))
+        drive.now = Instant(drive.now + 0.5)
+    await tell(drive, link("https://a.test/x", job=2, depth=0))
+    await drive.run()
+    assert len(drive.pages()) == 1
+    found = await record(drive, "https://a.test/x")
+    assert (found.job, found.depth, found.status) == (2, 0, Status.FETCHED)
+    jobs = drive.frontier.staging.jobs
+    assert {number: (job.discovered, job.settled) for number, job in jobs.items()} == {1: (1, 1), 2: (1, 1)}
+
+
+@in_a_loop
 async def test_a_jobs_recrawl_time_is_kept(state: RocksState) -> None:
     settings = config(recrawl=Recrawl(keep=True))
     drive = Drive(state, web(), settings=settings, jobs=Two())
@@ -118,7 +135,7 @@ async def test_a_jobs_recrawl_time_is_kept(state: RocksState) -> None:
     await drive.run(until=Instant(START + 5.5 * HOUR), patience=DAY)
     times = [line.started for line in drive.pages()]
     assert len(times) == 6
-    assert all(HOUR <= b - a < HOUR + 5 for a, b in zip(times, times[1:], strict=False))
+    assert all(HOUR <= b - a < HOUR + 5 for a, b in pairwise(times))
 
 
 # -- traps and budgets -----------------------------------------------------------------------------------------

@@ -136,8 +136,8 @@ async def test_ready_hosts_of_low_priority_are_not_starved_by_urgent_ones(state:
 async def test_within_a_host_every_bucket_has_its_share(state: RocksState) -> None:
     drive = Drive(state, web())
     for bucket in range(8):
-        await drive.add([f"https://one.test/{bucket}/{p}" for p in range(100)], bucket=bucket)
-    await drive.run(requests=100)
+        await drive.add([f"https://one.test/{bucket}/{p}" for p in range(400)], bucket=bucket)
+    await drive.run(requests=600)
     served = [int(path_of(line.url)[1]) for line in drive.pages()]
     assert set(served) == set(range(8))
     assert served.count(0) > served.count(1) > served.count(2) > served.count(6)

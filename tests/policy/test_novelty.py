@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from harvestman.config import Budget, Traps
 from harvestman.model import Instant, SiteKey, SiteRecord
-from harvestman.policy.novelty import ENOUGH, LOOSE, NEAR, exhausted, farm, novel, share
+from harvestman.policy.novelty import ENOUGH, LOOKS, LOOSE, NEAR, exhausted, farm, novel, share
 
 RULES, BUDGET = Traps(), Budget()
 hashes = st.integers(1, 2**64 - 1)
@@ -33,8 +33,22 @@ def test_a_few_bits_make_nothing_new(simhash: int, flipped: set[int]) -> None:
 
 
 def test_where_a_trap_is_suspected_more_bits_may_differ() -> None:
-    assert not novel(site := seen(0xFFFF), 0xFFFF ^ 0b111111, False, RULES, LOOSE)
-    assert novel(site, 0xFFFF ^ 0b1111111 << 20, False, RULES, LOOSE)
+    site = a_site()
+    assert novel(site, 0xFFFF, False, RULES, suspicious=True)
+    assert not novel(site, 0xFFFF ^ 0b111111, False, RULES, suspicious=True)
+    assert novel(site, 0xFFFF ^ 0b1111111 << 20, False, RULES, suspicious=True)
+    assert LOOSE == 6
+
+
+def test_suspicious_pages_are_remembered_apart_and_in_bounds() -> None:
+    site = a_site()
+    novel(site, far(200), False, RULES, suspicious=True)
+    for number in range(1, 150):
+        assert novel(site, far(number), False, RULES)
+    assert not novel(site, far(200), False, RULES, suspicious=True)
+    for number in range(1, 50):
+        novel(site, far(number), False, RULES, suspicious=True)
+    assert len(site.looks) == LOOKS
 
 
 def seen(*simhashes: int) -> SiteRecord:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harvestman.config import Limits, Retry
 from harvestman.model import Answer, Failure, FailureKind, Instant, Response, Status
+from harvestman.policy import outcomes
 from harvestman.policy.outcomes import REDIRECTS, Decision, decide
 from harvestman.policy.urls import key
 
@@ -41,7 +42,7 @@ def test_every_kind_of_failure_has_a_decision(kind: FailureKind) -> None:
         assert (decision.status, decision.retry_at) == (Status.REFUSED, None)
     else:
         assert decision.status is Status.PENDING
-        assert decision.retry_at == NOW + 1.0
+        assert decision.retry_at == NOW + outcomes.SLOWER[kind]
 
 
 def test_every_status_has_a_decision() -> None:
@@ -55,7 +56,7 @@ def test_every_status_has_a_decision() -> None:
         assert decision.reason
 
 
-@pytest.mark.parametrize("answer", [response(503), response(429), failure(FailureKind.DNS), failure(FailureKind.TLS)])
+@pytest.mark.parametrize("answer", [response(503), response(429), failure(FailureKind.CONNECT)])
 def test_the_fifth_failed_attempt_is_the_last(answer: Answer) -> None:
     decisions = [decided(answer, attempts=n) for n in range(1, 6)]
     assert [decision.status for decision in decisions] == [Status.PENDING] * 4 + [Status.DEAD]
@@ -175,3 +176,20 @@ def test_a_redirect_to_a_part_of_the_page_is_a_loop(location: str) -> None:
 def test_a_bad_redirect_says_where_it_led() -> None:
     decision = decided(response(302, location="mailto:x@y"))
     assert (decision.error, decision.reason) == ("bad_redirect", "bad redirect: cannot fetch 'mailto:x@y'")
+
+
+def test_every_kind_of_failure_has_its_policy() -> None:
+    assert set(FailureKind) == outcomes.FINAL | set(outcomes.SLOWER)
+    assert not outcomes.FINAL & set(outcomes.SLOWER)
+
+
+@pytest.mark.parametrize(("kind", "slower"), outcomes.SLOWER.items())
+def test_failures_that_heal_slowly_are_tried_again_slowly(kind: FailureKind, slower: float) -> None:
+    waits = []
+    for attempt in range(1, 5):
+        decision = decided(failure(kind), attempt)
+        assert decision.status is Status.PENDING
+        assert decision.retry_at is not None
+        waits.append(decision.retry_at - NOW)
+    assert waits == [min(3600.0, slower * wait) for wait in (1.0, 2.0, 4.0, 8.0)]
+    assert decided(failure(kind), 5).status is Status.DEAD

@@ -1,4 +1,4 @@
-"""A crawler of forty lines, with a clock of its own, that visits a simulated web without a socket."""
+"""A crawler of fifty lines, with a clock of its own, that visits a simulated web without a socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 import pytest
 
+from harvestman.sim.hosts import Host
 from harvestman.sim.log import Asked, header_line
+from harvestman.sim.odd import Kind
 from harvestman.sim.pages import Press
 from harvestman.sim.paths import normal
 from harvestman.sim.plan import Plan
@@ -25,6 +27,8 @@ from harvestman.sim.web import Web
 PORT = 8800
 START = 1_800_000_000.0
 _LINK = re.compile(r'<a href ?= ?"?([^">\s]+)"?([^>]*)>', re.I)
+_FEED = re.compile(r'<link rel="alternate" type="application/\w+\+xml" href="([^"]+)">')
+_LISTED = re.compile(r'<loc>([^<]+)</loc>|<item>.*?<link>([^<]+)</link>|<entry>.*?href="([^"]+)"|^(http\S+)$', re.M)
 
 
 class Visitor:
@@ -44,10 +48,13 @@ class Visitor:
         while self._queue:
             name, target, hops = self._queue.popleft()
             host = self.web.by_name.get(name)
-            if host is None or not host.resolves or host.disallows(normal(target)):
+            if host is None or not host.resolves or host.disallows(normal(target)) or self._endless(host, target):
                 continue
             self._visit(name, target, hops)
         return self.asked
+
+    def _endless(self, host: Host, target: str) -> bool:
+        return self.web.plan.profile == "wild" and self.web.kind(host, target) in (Kind.TRAP, Kind.FARM)
 
     def _found(self, url: str, hops: int) -> None:
         parts = urlsplit(urldefrag(url).url)
@@ -59,8 +66,12 @@ class Visitor:
     def _visit(self, name: str, target: str, hops: int) -> None:
         if name not in self._clocks:
             self._clocks[name] = START
-            if self._ask(name, "/robots.txt").status == 302:
-                self._ask(name, "/robots-rules.txt")
+            robots = self._ask(name, "/robots.txt")
+            if robots.status == 302:
+                robots = self._ask(name, "/robots-rules.txt")
+            named = re.findall(r"^Sitemap: (\S+)", _text(robots), re.M)
+            for url in named or [f"http://{name}:{PORT}/sitemap.xml"]:
+                self._found(url, 0)
         reply = self._ask(name, target)
         while reply.status in (429, 503):
             reply = self._ask(name, target)
@@ -82,17 +93,24 @@ class Visitor:
         location = re.search(rb"\r\nLocation: (\S+)", reply.head)
         if location and hops < 5:
             self._found(urljoin(url, location[1].decode()), hops + 1)
-        if reply.status != 200 or b"text/html" not in reply.head or len(reply.body) > 2_000_000 or "bomb" in url:
+        if reply.status != 200 or len(reply.body) > 2_000_000 or "bomb" in url:
             return
-        text = _decoded(gzip.decompress(reply.body) if b"Content-Encoding: gzip" in reply.head else reply.body)
+        text = _text(reply)
+        if b"text/html" not in reply.head:
+            for found in _LISTED.findall(text):
+                self._found(unescape("".join(found)), 0)
+            return
         if b"Tag: nofollow" in reply.head or 'content="nofollow"' in text:
             return
+        for href in _FEED.findall(text):
+            self._found(urljoin(url, href), 0)
         for href, rest in _LINK.findall(text):
             if "nofollow" not in rest:
                 self._found(urljoin(url, unescape(href)), 0)
 
 
-def _decoded(body: bytes) -> str:
+def _text(reply: Reply) -> str:
+    body = gzip.decompress(reply.body) if reply.body.startswith(b"\x1f\x8b") else reply.body
     return body.decode("utf-16") if body.startswith((b"\xff\xfe", b"\xfe\xff")) else body.decode("latin-1")
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from harvestman.cli.main import main
 from harvestman.errors import UsageError
 from harvestman.sim.audit import audit
-from harvestman.sim.hosts import Feature, Host, Robots
+from harvestman.sim.hosts import Feature, Host, Robots, Sitemap
 from harvestman.sim.log import Asked, header_line
 from harvestman.sim.plan import Plan
 from harvestman.sim.report import Report
@@ -53,13 +55,13 @@ def after_all(asked: list[Asked], host: Host, target: str, status: int = 200, wa
     return Asked(when, when + 0.01, "late", host.address, host.name, "GET", target, status, 100)
 
 
-@pytest.mark.parametrize("profile", ["clean", "mixed"])
+@pytest.mark.parametrize("profile", ["clean", "mixed", "wild"])
 def test_polite_crawl_passes_whole(profile: str, visited: Visited, written: Written) -> None:
     plan = dataclasses.replace(PLAN, profile=profile)
     report = audit(written(plan, visited(plan)))
     assert report.ok, report.render()
     assert (report.coverage, report.duplicates.count, report.outside.count) == (1.0, 0, 0)
-    assert report.expected >= 30 * 9
+    assert report.expected >= 29 * 9
     assert report.most_connections == 1
 
 
@@ -192,10 +194,61 @@ def test_sixth_redirect_followed(judged: Judged) -> None:
 
 def test_traps_and_strays_are_counted(judged: Judged) -> None:
     host = some_host(feature=Feature.CALENDAR)
-    before = judged(lambda _: None).traps
+    before = judged(lambda _: None).trap_urls
     report = judged(lambda asked: asked.append(after_all(asked, host, "/calendar/2026/05", 304)))
-    assert report.traps == before + 1
+    assert report.trap_urls == before + 1
+    assert {"calendar", "sessions"} <= set(report.traps)
+    assert report.traps["calendar"][host.name] == 25
     assert judged(lambda asked: asked.append(after_all(asked, host, "/favicon.ico", 404))).outside.count == 1
+
+
+def test_trap_share_may_be_limited(visited: Visited, written: Written) -> None:
+    log = written(PLAN, visited(PLAN))
+    share = audit(log).trap_share
+    assert 0.05 < share < 0.5
+    assert audit(log, max_trap_share=share).ok
+    assert audit(log, max_trap_share=share - 0.001).broken == ["traps"]
+    assert main(["audit", str(log), "--max-trap-share", str(share)]) == 0
+    assert main(["audit", str(log), "--max-trap-share", "0.02"]) == 5
+
+
+def test_traps_and_farms_of_the_wild_web_are_told_apart(written: Written) -> None:
+    plan = Plan(hosts=60, pages=9, profile="wild")
+    asked: list[Asked] = []
+    for feature, target in (
+        (Feature.NESTED, "/guide/intro/intro/page.html"),
+        (Feature.FACETS, "/catalog?sort=new&color=red"),
+        (Feature.FARM, Web(plan).entries(next(h for h in Web(plan).hosts if h.feature is Feature.FARM))[-1].path),
+    ):
+        host = next(host for host in Web(plan).hosts if host.feature is feature)
+        asked.append(Asked(9.0, 9.1, "a", host.address, host.name, "GET", target, 200, 1))
+    report = audit(written(plan, asked))
+    assert {name: sum(hosts.values()) for name, hosts in report.traps.items()} == {"nested": 1, "facets": 1}
+    assert list(report.farms) == [asked[-1].host]
+    assert re.search(rf"\n  facets +1 on 1 host: {asked[1].host} 1\n", report.render())
+    assert json.loads(report.to_json())["traps"]["nested"] == {asked[0].host: 1}
+
+
+def test_sitemaps_are_counted_apart_and_may_be_read_again(judged: Judged) -> None:
+    before = judged(lambda _: None)
+    host = some_host()
+    again = judged(lambda asked: asked.append(after_all(asked, host, "/sitemap.xml", 404)))
+    assert again.ok, again.render()
+    assert (again.listings, again.page_requests) == (before.listings + 1, before.page_requests)
+    assert again.outside.count == 0
+    assert before.orphans == before.orphans_found > 20
+
+
+def test_unread_sitemap_costs_coverage(judged: Judged) -> None:
+    report = judged(lambda asked: asked.__setitem__(slice(None), [a for a in asked if "/orphan/" not in a.target]))
+    assert report.broken == ["coverage"]
+    assert report.orphans - report.orphans_found == report.missing.count > 20
+
+
+def test_sitemap_that_robots_forbids(judged: Judged) -> None:
+    host = next(host for host in Web(PLAN).hosts if host.sitemap is Sitemap.HIDDEN)
+    assert judged(lambda asked: asked.append(after_all(asked, host, "/private/sitemap.xml"))).broken == ["robots"]
+    assert judged(lambda asked: asked.append(after_all(asked, host, "/orphan/1"))).broken == ["nofollow"]
 
 
 def test_connections_at_once(tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
@@ -16,11 +19,15 @@ import dns.message
 import dns.query
 import pytest
 
-from harvestman.sim.hosts import Feature, Host, Robots
+from harvestman.sim.hosts import Feature, Feed, Host, Robots, Sitemap
+from harvestman.sim.listings import FEEDS
 from harvestman.sim.log import Agent, Asked, Closed, Header, Line, Opened, read
+from harvestman.sim.pages import Press
 from harvestman.sim.plan import Plan
-from harvestman.sim.replies import OVERSIZED
+from harvestman.sim.replies import OVERSIZED, Replies
+from harvestman.sim.requests import Ask
 from harvestman.sim.server import SimServer
+from harvestman.sim.web import Web
 
 PLAN = Plan(hosts=60, pages=12)
 
@@ -208,6 +215,58 @@ def test_odd_answers(tmp_path: Path) -> None:
         assert b"windows-1252" in (await client.get(server.web.path(host, 1))).body
 
     visit(tmp_path / "log", steps)
+
+
+def test_sitemaps_and_feeds(tmp_path: Path) -> None:
+    async def body(client: Client, where: tuple[Host, str]) -> bytes:
+        await client.open(where[0])
+        got = await client.get(where[1])
+        assert got.status == 200
+        return gzip.decompress(got.body) if got.fields["content-type"] == "application/gzip" else got.body
+
+    async def steps(server: SimServer, client: Client) -> None:
+        roots = {Sitemap.INDEX: b"<sitemapindex ", Sitemap.TEXT: b"http://"}
+        for sitemap in set(Sitemap) - {Sitemap.NONE}:
+            host = next(host for host in server.web.hosts if host.sitemap is sitemap and not host.shut)
+            where = server.web.sitemap(host)
+            assert where
+            await client.open(host)
+            robots = await client.get("/robots-rules.txt" if host.robots is Robots.MOVED else "/robots.txt")
+            line = f"Sitemap: http://{where[0].name}:{server.port}{where[1]}\n".encode()
+            assert robots.body.startswith(line) == (sitemap is not Sitemap.KNOWN)
+            listed = await body(client, where)
+            assert roots.get(sitemap, b"<urlset ") in listed
+            if sitemap is Sitemap.INDEX:
+                listed = b"".join([await body(client, (host, f"/sitemaps/{part}")) for part in ("1.xml", "2.xml.gz")])
+            assert all(f"{host.name}:{server.port}/orphan/{number}".encode() in listed for number in (1, 2, 3))
+        for feed in (Feed.RSS, Feed.ATOM):
+            host = next(host for host in server.web.hosts if host.feed is feed)
+            link = f'type="application/{feed}+xml" href="{FEEDS[feed]}"'.encode()
+            assert link in await body(client, (host, "/"))
+            assert b"/news-flash/2<" in await body(client, (host, FEEDS[feed]))
+        bare = next(host for host in server.web.hosts if host.sitemap is Sitemap.NONE)
+        await client.open(bare)
+        assert (await client.get("/sitemap.xml")).status == 404
+
+    visit(tmp_path / "log", steps)
+
+
+def test_sitemap_dates_are_those_of_the_pages_or_lies() -> None:
+    web = Web(Plan(hosts=120, pages=12))
+    replies = Replies(web, Press(web, 80), 1_800_000_000.0)
+    now = 1_800_005_000.0
+    changing = (
+        host for host in web.hosts if host.feature is Feature.CHANGING and host.sitemap in (Sitemap.XML, Sitemap.KNOWN)
+    )
+    for host in changing:
+        where = web.sitemap(host)
+        assert where
+        text = replies.reply(Ask(where[0].name, where[1]), now).body.decode()
+        dates = [datetime.fromisoformat(each).timestamp() for each in re.findall("<lastmod>([^<]+)", text)]
+        head = replies.reply(Ask(host.name, "/"), now).head.decode()
+        modified = parsedate_to_datetime(head.partition("Last-Modified: ")[2].partition("\r")[0]).timestamp()
+        assert abs(dates[0] - (now if host.lying else modified)) <= 1
+        assert (len(set(dates)) == 1) == host.lying
 
 
 def test_oversized_bodies_are_streamed_and_can_be_left(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from isal import isal_zlib
 
 from harvestman.errors import UsageError
 from harvestman.sim.fragments import HEADER, bomb, end, joined, piece, sealed, start
-from harvestman.sim.hosts import Feature, Robots
-from harvestman.sim.odd import Kind
+from harvestman.sim.hosts import Feature, Feed, Host, Robots, Sitemap
+from harvestman.sim.listings import NEWS, ORPHANS
+from harvestman.sim.odd import Kind, Odd
 from harvestman.sim.pages import Press
 from harvestman.sim.paths import normal, spelling
 from harvestman.sim.plan import Plan
@@ -50,7 +51,9 @@ def test_every_page_of_every_open_host_is_within_reach(profile: str, hosts: int,
 
 def test_a_mixed_web_of_forty_hosts_has_everything() -> None:
     web = Web(Plan(hosts=42, pages=3))
-    assert {host.feature for host in web.hosts} == set(Feature)
+    assert {host.feature for host in web.hosts} == set(Feature) - {
+        Feature.NESTED, Feature.FACETS, Feature.FARM, Feature.HUB
+    }  # fmt: skip
     assert {host.robots for host in web.hosts} == set(Robots)
     assert {"www.h0007.test", "blog.h0007.test"} <= set(web.by_name)
     assert web.by_name["www.h0007.test"].site == "h0007.test"
@@ -157,16 +160,132 @@ def test_traps_end_on_the_mixed_web_and_not_on_the_wild() -> None:
         web = Web(Plan(hosts=60, pages=3, profile=profile))
         for feature in (Feature.CALENDAR, Feature.PAGINATION, Feature.SESSIONS):
             host = next(host for host in web.hosts if host.feature is feature)
-            found, ahead = set[str](), [web.entries(host)[-1].path]
-            while ahead and len(found) < 200:
-                path = ahead.pop()
-                odd = web.look(host, path)
-                assert not isinstance(odd, int)
-                assert odd is not None
-                assert odd.kind is Kind.TRAP
-                found.add(path)
-                ahead += [link for link in odd.links if link not in found]
-            assert (len(found) < 100) == ended
+            assert (len(entered(web, host, Kind.TRAP)) < 100) == ended
+
+
+def entered(web: Web, host: Host, kind: Kind, most: int = 200) -> set[str]:
+    """The URLs of a kind that lie behind the last odd link of a host, as far as `most`."""
+    odd = web.look(host, web.entries(host)[-1].path)
+    assert isinstance(odd, Odd)
+    found, ahead = set[str](), [odd.path] if odd.kind is kind else list(odd.links)
+    while ahead and len(found) < most:
+        path = normal(ahead.pop())
+        odd = web.look(host, path)
+        assert isinstance(odd, Odd)
+        assert odd.kind is kind
+        found.add(path)
+        ahead += [link for link in odd.links if normal(link) not in found]
+    return found
+
+
+WILD = Web(Plan(hosts=120, pages=9, profile="wild"))
+
+
+def wild(feature: Feature) -> Host:
+    return next(host for host in WILD.hosts if host.feature is feature and not host.shut)
+
+
+@pytest.mark.parametrize("feature", [Feature.NESTED, Feature.FACETS])
+def test_wild_traps_have_no_end(feature: Feature) -> None:
+    assert len(entered(WILD, wild(feature), Kind.TRAP, 2_000)) == 2_000
+
+
+def test_nested_links_are_relative() -> None:
+    body = Press(WILD, 80).odd_page(wild(Feature.NESTED), odd_at(Feature.NESTED, "/guide/intro/setup/page.html"))
+    assert b'href="intro/page.html"' in body
+    assert b'href="setup/page.html"' in body
+
+
+def odd_at(feature: Feature, path: str) -> Odd:
+    odd = WILD.look(wild(feature), path)
+    assert isinstance(odd, Odd)
+    return odd
+
+
+def test_filters_lead_to_one_more_filter_in_any_order() -> None:
+    assert odd_at(Feature.FACETS, "/catalog").kind is Kind.PAGE
+    odd = odd_at(Feature.FACETS, "/catalog?sort=new&color=red")
+    assert odd.kind is Kind.TRAP
+    orders = {tuple(part.split("=")[0] for part in link.partition("?")[2].split("&")) for link in odd.links}
+    assert {("color", "sort", "size"), ("size", "color", "sort")} <= orders
+    assert WILD.look(wild(Feature.FACETS), "/catalog?color=plaid") is None
+
+
+def test_a_content_farm_is_near_duplicates_to_95_percent() -> None:
+    host = wild(Feature.FARM)
+    found = entered(WILD, host, Kind.FARM, 1_000)
+    assert len(found) / (len(found) + WILD.plan.pages) == 0.95
+    press = Press(WILD, 80)
+    bodies = [press.odd_page(host, odd_at(Feature.FARM, path)) for path in sorted(found)[:2]]
+    assert bodies[0] != bodies[1]
+    assert len(set(words(bodies[0])) ^ set(words(bodies[1]))) < 0.1 * len(set(words(bodies[0])))
+
+
+def words(body: bytes) -> list[str]:
+    """Of the text, in threes."""
+    text = re.sub(r"<[^>]*>", " ", body.decode().partition("<main>")[2].partition("</main>")[0]).split()
+    return [" ".join(text[at : at + 3]) for at in range(len(text))]
+
+
+@pytest.mark.parametrize(
+    ("feature", "one", "other"),
+    [
+        (Feature.CALENDAR, "/calendar/2026/01", "/calendar/2150/11"),
+        (Feature.PAGINATION, "/list?page=3", "/list?page=400"),
+        (Feature.SESSIONS, "/s/00000000/item-1", "/s/12345678/item-3"),
+        (Feature.NESTED, "/guide/intro/page.html", "/guide/intro/setup/page.html"),
+        (Feature.FACETS, "/catalog?color=red", "/catalog?color=blue&sort=new"),
+    ],
+)
+def test_trap_pages_look_like_pages_and_like_one_another(feature: Feature, one: str, other: str) -> None:
+    press = Press(WILD, 80)
+    first, second = (words(press.odd_page(wild(feature), odd_at(feature, path))) for path in (one, other))
+    assert len(first) > 150
+    assert first != second
+    assert len(set(first) ^ set(second)) <= 12
+
+
+def test_a_hub_links_to_thousands_of_pages() -> None:
+    host, press = wild(Feature.HUB), Press(WILD, 80)
+    body = press.odd_page(host, odd_at(Feature.HUB, "/links"))
+    assert body.count(b"<a href") > 3_000
+
+
+# -- sitemaps and feeds
+
+
+@pytest.mark.parametrize("profile", ["mixed", "wild"])
+def test_a_third_of_the_hosts_have_a_sitemap_of_every_sort(profile: str) -> None:
+    web = Web(Plan(hosts=120, pages=3, profile=profile))
+    assert {host.sitemap for host in web.hosts} == set(Sitemap)
+    assert {host.feed for host in web.hosts} == set(Feed)
+    assert 0.3 < sum(host.sitemap is not Sitemap.NONE for host in web.hosts) / 120 < 0.5
+    changing = [host for host in web.hosts if host.feature is Feature.CHANGING]
+    assert {host.lying for host in changing if host.sitemap is not Sitemap.NONE} == {True, False}
+
+
+def test_the_clean_web_has_neither_sitemap_nor_feed() -> None:
+    web = Web(Plan(hosts=120, pages=3, profile="clean"))
+    assert {(host.sitemap, host.feed) for host in web.hosts} == {(Sitemap.NONE, Feed.NONE)}
+
+
+def test_orphans_count_only_where_their_sitemap_may_be_read() -> None:
+    web = Web(Plan(hosts=120, pages=9))
+    walked = reach(web)
+    orphans = walked.orphans()
+    for host in web.hosts:
+        at, _ = web.sitemap(host) or (host, "")
+        lists = host.sitemap is not Sitemap.NONE and all(each.resolves and not each.shut for each in (host, at))
+        assert ((host.name, "/orphan/1") in orphans) == (lists and host.sitemap is not Sitemap.HIDDEN)
+        if lists and host.sitemap is Sitemap.HIDDEN:
+            assert web.kind(host, "/orphan/1") is Kind.QUIET
+    assert {path for _, path in orphans} == {*ORPHANS, *NEWS}
+    assert orphans <= {(host.name, path) for host, path in walked.good()}
+
+
+def test_orphans_are_linked_from_no_page() -> None:
+    press = Press(Web(Plan(hosts=40, pages=9)), 80)
+    assert not any(b"orphan" in b"".join(press.page(host, page)) for host in press.web.hosts for page in range(9))
 
 
 def test_a_senseless_plan_is_refused() -> None:

@@ -34,7 +34,7 @@ def test_the_pictures_are_well_formed(play: Play, empty: bool) -> None:
     report.machine = Machine(1.0, 1.0, [(10, 50_000_000), (20, 60_000_000)])
     picture = ElementTree.fromstring(plots.board(report))
     titles = " ".join(text.text or "" for text in picture.iter("{http://www.w3.org/2000/svg}text"))
-    for word in ("Coverage", "Freshness", "Requests an hour", "Politeness", "Largest sites", "Queue", "Memory"):
+    for word in ("Coverage", "Freshness", "Requests an hour", "Politeness", "busiest day", "Queue", "Memory"):
         assert word in titles
     assert "nan" not in plots.page(report)
 

@@ -31,7 +31,7 @@ def judged(report: Report) -> dict[str, object]:
 
 def test_the_same_seed_is_the_same_crawl(play: Play) -> None:
     plan = Plan(60, 600, seed=5, profile="wild")
-    first, again, other = play(plan, 0.1, 0.1), play(plan, 0.1, 0.1), play(Plan(60, 600, 6, "wild"), 0.1, 0.1)
+    first, again, other = play(plan, 0.05, 0.1), play(plan, 0.05, 0.1), play(Plan(60, 600, 6, "wild"), 0.05, 0.1)
     assert judged(first) == judged(again), told(first)
     assert judged(first) != judged(other), told(other)
 
@@ -119,7 +119,8 @@ def test_a_storm_of_a_thousand_hosts(play: Play, seed: int) -> None:
     # 24 h of a down host: five tries, then six hours of rest, and again; a flapping one also answers in between.
     assert report.fates["down"].most <= 5 * 5, told(report)
     assert all(use.recovered == use.hosts for use in report.fates.values()), told(report)
-    assert report.statuses.get("dead", 0) == 0, told(report)
+    # A dead letter is not lost, but a storm is no reason for many.
+    assert report.statuses.get("dead", 0) <= 0.005 * report.existing, told(report)
     assert report.last.coverage == 1.0, told(report)
 
 
@@ -130,8 +131,8 @@ def test_a_month(play: Play, seed: int) -> None:
     report = play(Plan(200, 2_000, seed), 30.0, 0.05, config=config)
     assert report.ok, told(report)
     assert report.last.coverage > 0.95, told(report)
-    assert report.freshness.weighted > 0.5, told(report)
-    assert report.freshness.weighted <= report.freshness.best_weighted + 0.03, told(report)
+    fresh = report.freshness
+    assert 0.75 * fresh.best_weighted < fresh.weighted < fresh.best_weighted + 0.03, told(report)
 
 
 def test_the_default_configuration_is_played_by_one_worker_for_ever() -> None:

@@ -14,9 +14,11 @@ EPILOG = """\
 examples:
   harvestman audit sim.log
   harvestman audit sim.log --delay 0.5 --json | jq .broken
+  harvestman audit sim.log --min-coverage 0.99 --max-trap-share 0.02
 
 Judged are coverage of the allowed pages, pages fetched twice, robots.txt, nofollow, the gaps between requests to a
-host, Retry-After, and requests at once to a host. The exit code is 0 when every promise was kept and 5 when not."""
+host, Retry-After, requests at once to a host and, with --max-trap-share, the share of trap URLs. The exit code is 0
+when every promise was kept and 5 when not."""
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,6 +42,10 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--min-coverage", metavar="SHARE", type=float, default=1.0,
         help="share of the allowed pages that must have been fetched (default: %(default)s)",
     )  # fmt: skip
+    verb.add_argument(
+        "--max-trap-share", metavar="SHARE", type=float, default=1.0,
+        help="share of the page requests that may have gone into traps (default: %(default)s, no limit)",
+    )  # fmt: skip
     verb.add_argument("--json", action="store_true", help="print one JSON object (default: a table)")
 
 
@@ -49,6 +55,9 @@ def run(options: argparse.Namespace) -> int:
     for log in options.logs:
         if not log.is_file():
             raise UsageError(f"{log}: no such log; `harvestman sim --log FILE` writes one")
-    report = audit(options.logs, options.delay, depth=options.max_depth, min_coverage=options.min_coverage)
+    report = audit(
+        options.logs, options.delay, depth=options.max_depth, min_coverage=options.min_coverage,
+        max_trap_share=options.max_trap_share,
+    )  # fmt: skip
     print(report.to_json() if options.json else report.render())
     return 0 if report.ok else VIOLATIONS

@@ -54,6 +54,10 @@ def _add_what(verb: argparse.ArgumentParser) -> None:
         "--max-pages", metavar="N", type=int, help="end this run after N pages (default: 0, no limit)",
     )  # fmt: skip
     verb.add_argument(
+        "--keep", action="store_true", default=None,
+        help="go on for ever, visiting pages again as they fall due (default: end when all that was due is done)",
+    )  # fmt: skip
+    verb.add_argument(
         "--patience", metavar="S", type=float,
         help="end when no host may be asked within S seconds "
         f"(default: {limits.patience:g}; with --sim {SIM_PATIENCE:g})",

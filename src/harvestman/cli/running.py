@@ -122,7 +122,7 @@ def _wanted(terms: Terms, jobs: Jobs, seeds: list[str]) -> Job:
     wanted = terms.over(first)
     if first.id and not seeds and wanted != first:
         raise UsageError(
-            f"job 1 began with scope {first.scope!r}, depth {first.max_depth}, priority {first.priority!r}, which stays: "
+            f"job 1 began with scope {first.scope!r}, depth {first.max_depth}, priority {first.priority}, which stays: "
             "leave these options away, or name new seeds, and they become a job of their own"
         )
     return wanted

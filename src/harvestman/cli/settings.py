@@ -32,12 +32,13 @@ OPTIONS = {
     "max_pages": "limits.max_pages",
     "max_depth": "limits.max_depth",
     "patience": "limits.patience",
+    "keep": "recrawl.keep",
 }
 """Options of `crawl` and the settings they stand for."""
 _NOT_REMEMBERED = frozenset({"seeds", "data", "scope", "workers", "partitions"})
 """Kept in crawl.json and with the jobs, or (where the data lies) known from where one looks."""
-_NOT_REMEMBERED_LIMITS = frozenset({"max_pages", "max_depth"})
-"""The one is of a run, the other of a job."""
+_NOT_REMEMBERED_BELOW = {"limits": frozenset({"max_pages", "max_depth"}), "recrawl": frozenset({"keep"})}
+"""They are of a run, or (how deep) of a job."""
 
 
 class Settings(msgspec.Struct):
@@ -74,9 +75,10 @@ def merged(lower: Tree, upper: Tree) -> Tree:
 def remember(data: Path, given: Tree) -> None:
     """Keep what was set for the next run in the same directory."""
     kept = {key: value for key, value in given.items() if key not in _NOT_REMEMBERED}
-    limits = kept.get("limits")
-    if isinstance(limits, dict):
-        kept["limits"] = {key: value for key, value in limits.items() if key not in _NOT_REMEMBERED_LIMITS}
+    for table, names in _NOT_REMEMBERED_BELOW.items():
+        found = kept.get(table)
+        if isinstance(found, dict):
+            kept[table] = {key: value for key, value in found.items() if key not in names}
     part = data / "settings.json.part"
     part.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=2) + b"\n")
     part.replace(data / "settings.json")

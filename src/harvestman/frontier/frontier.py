@@ -126,6 +126,7 @@ class Frontier:
             else:
                 host.queued(mask)
                 self._enqueue(host)
+                self._schedule.promote(host)
         # Only now: making room for strangers puts out idle hosts, and a host with new links is not idle.
         staged = self.changes.hosts
         for host in await self._residents.admit(strangers, staged, now) if strangers else ():
@@ -215,9 +216,7 @@ class Frontier:
             elif (refusal := self._trap(host, site, head.record)) is not None:
                 self._drop(host, Status.REFUSED, refusal, now)
             elif (until := budget.wait(site, self.crawled, self._config.budget, now)) is None:
-                return Lease(
-                    host.name, "", head.record.url, head.id, head.record, origin, False, head.record.hops, now
-                )
+                return Lease(host.name, "", head.record.url, head.id, head.record, origin, False, head.record.hops, now)
             elif until >= NEVER:
                 self._drop(host, Status.REFUSED, f"budget: the site has had its {site.fetched} pages", now)
             else:
@@ -320,11 +319,11 @@ class Frontier:
 
     def settle(
         self, lease: Lease, answer: Answer, decision: Decision, visit: Visit, chance: float,
-        links: Sequence[Routed] = (),
+        links: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """A page lease is over: record what came of the URL, set the host's clock, put the host back.
 
-        `links`: those of the page that were news.
+        `links`: those of the page that nobody here had met before.
         """
         host = self._return(lease, answer, chance)
         head = self._consume(host)
@@ -334,7 +333,7 @@ class Frontier:
 
     async def settle_replayed(
         self, lease: Lease, record: UrlRecord, answer: Answer, decision: Decision, visit: Visit, chance: float,
-        links: Sequence[Routed] = (),
+        links: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """The same for an answer that an earlier process stored and did not live to take in: no host was leased.
 
@@ -352,7 +351,7 @@ class Frontier:
         self._enqueue(host)
 
     def _record(
-        self, host: Host, url: UrlId, record: UrlRecord, decision: Decision, visit: Visit, links: Sequence[Routed]
+        self, host: Host, url: UrlId, record: UrlRecord, decision: Decision, visit: Visit, links: Sequence[str]
     ) -> None:
         before, record.visit = record.visit, visit
         self._settled(record, decision.status)
@@ -374,9 +373,7 @@ class Frontier:
             self.learning.visited(host.partition, host.record_of_site, url, record, before, links)
         self.changes.records[url] = record
 
-    async def settle_robots(
-        self, lease: Lease, answer: Answer, body: bytes, chance: float
-    ) -> tuple[str, ...] | None:
+    async def settle_robots(self, lease: Lease, answer: Answer, body: bytes, chance: float) -> tuple[str, ...] | None:
         """A robots.txt lease is over; returns the sitemaps it names, None when it cannot be had."""
         return await self._rules.settled(self._return(lease, answer, chance), lease, answer, body)
 

@@ -15,6 +15,7 @@ from harvestman.model import (
     SiteKey,
     SiteRecord,
     UrlId,
+    UrlRecord,
 )
 from harvestman.policy.politeness import HostClock, inherited
 from harvestman.policy.priority import shares
@@ -56,7 +57,7 @@ class Host:
 
     __slots__ = (
         "address", "address_until", "away", "clock", "crawl_delay", "cursors", "errands", "fetched", "hurried", "name",
-        "partition", "place", "read", "record_of_site", "served", "site", "slot", "tails", "window",
+        "partition", "place", "read", "ready_in", "record_of_site", "served", "site", "slot", "tails", "turn", "window",
     )  # fmt: skip
 
     def __init__(self, name: HostKey, site: SiteKey, partition: Partition) -> None:
@@ -73,6 +74,8 @@ class Host:
         # Lists, not deques: an empty deque holds 760 bytes, which for 20,000 hosts and two of them is 30 MB.
         self.window: list[Pending] = []
         self.place = Place.IDLE
+        self.ready_in = BUCKETS
+        """The bucket of the front it stands in; `BUCKETS` when it is not ready."""
         self.address = ""
         self.address_until = Instant(0.0)
         self.slot = Instant(0.0)
@@ -81,6 +84,8 @@ class Host:
         self.errands: list[Errand] = []
         self.away = False
         """Its robots.txt is being asked for on another host: until then it runs errands, but none of its own."""
+        self.turn = 0
+        """Refills so far: over several of them every bucket has its share."""
         self.hurried = 0
         """Refills until more urgent links may make it read again; else a stream of them would starve the rest."""
 
@@ -104,12 +109,13 @@ class Host:
 
     @property
     def bucket(self) -> int:
-        """How urgent its next URL is."""
+        """How urgent its most urgent URL is: it may stand behind one that has waited long, and must not wait for it."""
         if self.errands:
             return 0
-        if self.window:
-            return self.window[0].bucket
-        return (self.tails & -self.tails).bit_length() - 1 if self.tails else BUCKETS - 1
+        waiting = self.tails
+        for entry in self.window:
+            waiting |= 1 << entry.bucket
+        return (waiting & -waiting).bit_length() - 1 if waiting else BUCKETS - 1
 
     @property
     def has_work(self) -> bool:
@@ -133,15 +139,14 @@ class Host:
             self.window.append(head)
             self.read[head.bucket] = head.seq + 1
 
-    def take_out(self, url: UrlId) -> bool:
-        """An entry that leaves the queue on disk leaves the window too; False when it is being asked for."""
-        for index, entry in enumerate(self.window):
-            if entry.id == url:
-                if index == 0 and self.place is Place.LEASED:
-                    return False
-                del self.window[index]
-                return True
-        return True
+    def under_way(self, url: UrlId) -> UrlRecord | None:
+        """The record of a URL that is being asked for."""
+        leased = self.place is Place.LEASED and self.window
+        return self.window[0].record if leased and self.window[0].id == url else None
+
+    def take_out(self, url: UrlId) -> None:
+        """An entry that leaves the queue on disk leaves the window too."""
+        self.window[:] = [entry for entry in self.window if entry.id != url]
 
     def consumed(self, entry: Pending) -> None:
         """The head of the window is settled: reads after a restart begin behind it."""
@@ -150,7 +155,8 @@ class Host:
     async def refill(self, state: State, limit: int) -> bool:
         """Read the next entries from disk: each bucket its share, then the most urgent first."""
         self.hurried = max(0, self.hurried - 1)
-        for share in (*_passes(limit), (limit,) * BUCKETS):
+        self.turn += 1
+        for share in (shares(limit, self.turn), (limit,) * BUCKETS):
             for bucket in range(BUCKETS):
                 wanted = min(share[bucket], limit - len(self.window))
                 if self.tails >> bucket & 1 and wanted > 0:
@@ -164,7 +170,3 @@ class Host:
             self.read[bucket] = entries[-1].seq + 1
         if len(entries) < wanted:
             self.tails &= ~(1 << bucket)
-
-
-def _passes(limit: int) -> tuple[tuple[int, ...], ...]:
-    return (shares(limit),) if limit >= BUCKETS else ()

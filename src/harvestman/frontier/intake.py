@@ -138,8 +138,8 @@ class Intake:
         if found.job > record.job and record.status not in SETTLED_FOR_GOOD:
             self._adopt(url, record, routed, site, now)
             return
+        self._credit(site, routed, max(0.0, found.cash - record.cash))
         if found.cash > record.cash:
-            self._credit(site, routed, found.cash - record.cash)
             record.cash = found.cash
             self._staging.changes.records[url] = record
             if record.status is Status.PENDING and not record.due:
@@ -156,31 +156,37 @@ class Intake:
     def _take_out(self, url: UrlId, record: UrlRecord, routed: Routed) -> bool:
         """Out of its host's queue; False when it is being asked for right now."""
         host = self._residents.get(routed.host)
-        if host is not None and not host.take_out(url):
+        if host is not None and host.under_way(url) is not None:
             return False
+        if host is not None:
+            host.take_out(url)
         self._staging.changes.unqueued.append((routed.partition, routed.host, record.bucket, record.seq))
         return True
 
     def _adopt(self, url: UrlId, record: UrlRecord, routed: Routed, site: SiteRecord, now: Instant) -> None:
         """A newer job wants it too: it is asked for again, with that job's depth, so that its links are followed."""
-        found = routed.found
-        if not self._take_out(url, record, routed):
+        changes, host = self._staging.changes, self._residents.get(routed.host)
+        under_way = host.under_way(url) if host is not None else None
+        if under_way is not None:
+            self._give(under_way, routed.found)  # the answer that is coming will do
             return
-        changes = self._staging.changes
-        if record.status is Status.PENDING:
-            self._staging.job(record.job).settled += 1
-            if record.due:
-                changes.undue.append((record.due, url))
-        elif record.due:
-            changes.unrevisit.append((record.due, url))
+        self._take_out(url, record, routed)
+        if record.due:
+            (changes.undue if record.status is Status.PENDING else changes.unrevisit).append((record.due, url))
         if record.visit is not None:
             record.visit.etag = record.visit.last_modified = ""
-        record.status, record.job, record.depth, record.via = Status.PENDING, found.job, found.depth, found.via
-        record.due, record.change, record.hops = Instant(0.0), None, found.hops
-        record.cash = max(record.cash, found.cash)
-        self._staging.job(found.job).discovered += 1
+        self._give(record, routed.found)
+        record.status, record.due, record.change = Status.PENDING, Instant(0.0), None
         record.bucket = self.bucket(record, site, 1.0)
         self._staging.queue(routed.partition, routed.host, url, record, now)
+
+    def _give(self, record: UrlRecord, found: Discovery) -> None:
+        """A URL to a job, and out of the one before."""
+        if record.status is Status.PENDING:
+            self._staging.job(record.job).settled += 1
+        self._staging.job(found.job).discovered += 1
+        record.job, record.depth, record.via, record.hops = found.job, found.depth, found.via, found.hops
+        record.cash = max(record.cash, found.cash)
 
     def _bring_forward(self, url: UrlId, record: UrlRecord, found: Discovery, site: SiteRecord, now: Instant) -> None:
         """A sitemap says that it changed: worth as much as the site's dates have proven to be."""
@@ -233,4 +239,3 @@ class Intake:
                 record.due = Instant(0.0)
             self._staging.queue(partition, host, url, record, now)
         return queued
-

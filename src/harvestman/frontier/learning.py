@@ -8,7 +8,6 @@ from random import Random
 import msgspec
 
 from harvestman.config import Config
-from harvestman.frontier.routing import Routed
 from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
 from harvestman.model import LISTING, Change, Instant, Partition, Seconds, SiteRecord, Status, UrlId, UrlRecord, Visit
@@ -43,7 +42,7 @@ class Learning:
 
     def visited(
         self, partition: Partition, site: SiteRecord, url: UrlId, record: UrlRecord, before: Visit | None,
-        links: Sequence[Routed],
+        links: Sequence[str],
     ) -> None:  # fmt: skip
         """A page came; `before` is what we had of it. `record` has the new visit already."""
         visit = record.visit
@@ -60,15 +59,14 @@ class Learning:
         self._staging.changes.revisit.append((record.due, url))
         self._sites.changed(partition, site)
 
-    def _first(self, site: SiteRecord, record: UrlRecord, visit: Visit, links: Sequence[Routed]) -> Change:
+    def _first(self, site: SiteRecord, record: UrlRecord, visit: Visit, links: Sequence[str]) -> Change:
         """Is the page new, and is there an end to pages like it?"""
         rules = self._config
         if self._pages % MORE == 0:
             self.know(self._pages)
         self._pages += 1
         copy = record.status is Status.DUPLICATE
-        urls = [link.found.url for link in links]
-        traps.learn(site, record.url, visit.simhash, copy, urls, visit.at, rules.traps)
+        traps.learn(site, record.url, visit.simhash, copy, links, visit.at, rules.traps)
         if not site.flagged:
             site.flagged = novelty.farm(site, rules.budget)
         kind = "blog" if record.kind == LISTING else kinds.page_kind(record.url, record.kind)
@@ -76,9 +74,7 @@ class Learning:
 
     def _again(self, site: SiteRecord, record: UrlRecord, old: Change, visit: Visit, before: Visit | None) -> Change:
         """Has it changed since?"""
-        changed = before is not None and revisit.significant(
-            before.digest, visit.digest, before.simhash, visit.simhash
-        )
+        changed = before is not None and revisit.significant(before.digest, visit.digest, before.simhash, visit.simhash)
         if before is not None and not changed:
             # Compared with the last real change, or small edits would creep past the limit unseen.
             visit.simhash = before.simhash

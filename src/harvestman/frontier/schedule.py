@@ -8,7 +8,7 @@ from random import Random
 
 from harvestman.frontier.hosts import Host, Place
 from harvestman.model import BUCKETS, Instant
-from harvestman.policy.priority import BUCKET_WEIGHTS
+from harvestman.policy.priority import pick
 
 NEVER = Instant(1e12)
 """Later than any date of a crawl, and still a number that State can sort."""
@@ -34,17 +34,27 @@ class Schedule:
         while heap and heap[0][0] <= now:
             host = heapq.heappop(heap)[2]
             host.place = Place.READY
-            self._ready[host.bucket].append(host)
+            self._stand(host, host.bucket)
+
+    def promote(self, host: Host) -> None:
+        """A ready host has been given something more urgent."""
+        bucket = host.bucket
+        if host.place is Place.READY and bucket < host.ready_in:
+            self._stand(host, bucket)  # where it stood before is passed over
+
+    def _stand(self, host: Host, bucket: int) -> None:
+        host.ready_in = bucket
+        self._ready[bucket].append(host)
 
     def pick(self) -> Host | None:
         """A ready host: the most urgent most often, the least urgent too."""
-        filled = [bucket for bucket in range(BUCKETS) if self._ready[bucket]]
-        if not filled:
-            return None
-        bucket = filled[0]
-        if len(filled) > 1:
-            bucket = self._rng.choices(filled, [BUCKET_WEIGHTS[b] for b in filled])[0]
-        return self._ready[bucket].popleft()
+        while filled := [bucket for bucket in range(BUCKETS) if self._ready[bucket]]:
+            bucket = pick(filled, self._rng.random()) if len(filled) > 1 else filled[0]
+            host = self._ready[bucket].popleft()
+            if host.place is Place.READY and host.ready_in == bucket:
+                host.ready_in = BUCKETS
+                return host
+        return None
 
     def wake_at(self) -> Instant:
         """When the next host may be asked; `NEVER` when none waits."""

@@ -25,7 +25,7 @@ _MAIL = re.compile(r"(mailto:)?[^\s@()<>]+@[^\s@()<>]+\.[^\s@()<>.]+", re.IGNORE
 
 
 def refuse_rudeness(config: Config, seeds: Iterable[str]) -> None:
-    """Raise UsageError, with the cure, for a crawl that may not begin. `seeds`: all it has ever been given, one pass."""
+    """Raise UsageError, with the cure, for a crawl that may not begin. `seeds`: all it was ever given, one pass."""
     _check_contact(config.contact)
     if stays_home(config, _checked_literals(Guard(config.allow), seeds)):
         return

@@ -16,7 +16,7 @@ PAGE = Grains(1 << 20)
 DAMPING = 0.85
 """The share of its cash that a page passes on, as in PageRank; the rest everybody has from the start."""
 WORTH_TELLING = Grains(PAGE >> 6)
-"""Below an eighth of a page more cash changes nobody's bucket: after first sight nothing is told."""
+"""After first sight nothing is told below this, a 64th of a page: it would hardly move anybody."""
 
 
 def rank(cash: float, seed: bool = False) -> float:
@@ -51,7 +51,7 @@ class Importance:
         """Add a link's share; the cash to tell the owner of `url`, or 0.0 when there is nothing to tell.
 
         Integers, because whether a sum passed a power of two is then one comparison: only if its highest bit moved
-        does `before ^ cash` exceed `before`. tests/policy/test_importance.py has the time it takes.
+        does `before ^ cash` exceed `before`. bench/crawl_order.py prints the time it takes.
         """
         new = self._new
         before = new.get(url)

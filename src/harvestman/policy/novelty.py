@@ -17,29 +17,32 @@ NEAR: Final = 3
 """SimHashes that differ in no more bits are of the same text."""
 LOOSE: Final = 6
 """The same for URLs that look like a trap's: a month's name in a short text makes more of a difference than 3 bits."""
+LOOKS: Final = 16
+"""How many of those are remembered, apart from the others: between two of them many ordinary pages may come."""
 ENOUGH: Final = 200
 """Pages a site has shown before it can be called a farm: with fewer, one trap would look like one."""
 
 
-def novel(site: SiteRecord, simhash: int, duplicate: bool, rules: Traps, near: int = NEAR) -> bool:
+def novel(site: SiteRecord, simhash: int, duplicate: bool, rules: Traps, suspicious: bool = False) -> bool:
     """Whether a page is unlike the last different ones of its site; the site remembers it.
 
-    A page without text that is no copy either (a picture) gets the benefit of the doubt and counts for nothing.
+    A page whose URL looks like a trap's is compared with its like too. A page without text that is no copy either (a
+    picture) gets the benefit of the doubt and counts for nothing.
     """
-    recent = site.recent
-    at = alike(recent, simhash, near) if simhash else -1
+    known, room, near = (site.looks, LOOKS, LOOSE) if suspicious else (site.recent, rules.novelty_pages, NEAR)
+    at = alike(known, simhash, near) if simhash else -1
     if at >= 0:
-        recent.append(recent.pop(at))  # what comes again and again stays in mind
-    if at >= 0 or duplicate:
+        known.append(known.pop(at))  # what comes again and again stays in mind
+    if at >= 0 or duplicate or (suspicious and simhash and alike(site.recent, simhash, near) >= 0):
         site.dull += 1
         site.shapes[EVERY] = site.shapes.get(EVERY, 0) + 1
         return False
     if simhash:
         site.novel += 1
         site.shapes.pop(EVERY, None)
-        recent.append(simhash)
-        if len(recent) > rules.novelty_pages:
-            del recent[: -rules.novelty_pages]
+        known.append(simhash)
+        if len(known) > room:
+            del known[:-room]
     return True
 
 

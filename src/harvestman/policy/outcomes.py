@@ -11,8 +11,18 @@ from harvestman.policy.ladder import retry_after
 from harvestman.policy.politeness import back_off
 
 REDIRECTS = (301, 302, 303, 307, 308)
-_FINAL = frozenset({FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD})
+FINAL = frozenset({FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD})
 """Asking again would give the same."""
+SLOWER = {
+    FailureKind.DNS: 10.0,
+    FailureKind.CONNECT: 1.0,
+    FailureKind.TLS: 60.0,
+    FailureKind.TIMEOUT: 2.0,
+    FailureKind.PROTOCOL: 2.0,
+    FailureKind.TRUNCATED: 1.0,
+}
+"""What heals by itself, and how much slower than the usual back-off: a name comes back in minutes, a certificate in
+days; a connection that broke off may hold at once."""
 _PASSING = frozenset({408, 425, 429, *range(500, 600)})
 
 
@@ -44,24 +54,23 @@ def decide(url: str, answer: Answer, attempts: int, hops: int, retry: Retry, lim
     if answer.status in _PASSING:
         word = "throttled" if answer.status in (429, 503) else f"http_{answer.status // 100}xx"
         asked = retry_after(answer.headers, answer.finished) or Seconds(0.0)
-        return _again(f"HTTP {answer.status}", word, answer.finished, attempts, asked, retry, chance)
+        wait = max(asked, back_off(attempts, retry, chance))
+        return _again(f"HTTP {answer.status}", word, answer.finished, attempts, wait, retry)
     return Decision(Status.GONE, f"HTTP {answer.status}", error=f"http_{answer.status}")
 
 
 def _failed(answer: Failure, attempts: int, retry: Retry, chance: float) -> Decision:
     words = f"{answer.kind}: {answer.detail}" if answer.detail else str(answer.kind)
-    if answer.kind in _FINAL:
+    if answer.kind in FINAL:
         return Decision(Status.REFUSED, words, error=str(answer.kind))
-    return _again(words, str(answer.kind), answer.finished, attempts, Seconds(0.0), retry, chance)
+    wait = Seconds(back_off(attempts, retry, chance) * SLOWER[answer.kind])
+    return _again(words, str(answer.kind), answer.finished, attempts, min(wait, retry.longest), retry)
 
 
-def _again(
-    reason: str, word: str, now: Instant, attempts: int, asked: Seconds, retry: Retry, chance: float
-) -> Decision:
+def _again(reason: str, word: str, now: Instant, attempts: int, wait: Seconds, retry: Retry) -> Decision:
     if attempts >= retry.attempts:
         return Decision(Status.DEAD, f"{reason} (attempt {attempts} of {retry.attempts})", error=word)
-    when = Instant(now + max(asked, back_off(attempts, retry, chance)))
-    return Decision(Status.PENDING, reason, retry_at=when, error=word)
+    return Decision(Status.PENDING, reason, retry_at=Instant(now + wait), error=word)
 
 
 def _redirected(url: str, answer: Response, hops: int, limits: Limits) -> Decision:

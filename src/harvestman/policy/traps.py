@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from harvestman.config import Traps
 from harvestman.model import Instant, SiteKey, SiteRecord, Trap
-from harvestman.policy.novelty import EVERY, LOOSE, NEAR, alike, novel
+from harvestman.policy.novelty import EVERY, alike, novel
 from harvestman.policy.sites import site_of
 from harvestman.policy.urls import host_of
 
@@ -206,7 +206,7 @@ def learn(
     shapes does what such pages are for: a list whose text is all navigation, an empty day of a calendar that is used.
     """
     name = suspect(url)
-    new = novel(site, simhash, duplicate, rules, LOOSE if name else NEAR)
+    new = novel(site, simhash, duplicate, rules, suspicious=name != "")
     if new and not name and not site.shapes:
         return None
     shape = shape_of(url)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harvestman.config import Config
 from harvestman.model import BUCKETS, Instant, Job, SiteRecord, UrlRecord
-from harvestman.policy import novelty, priority
+from harvestman.policy import budget, kinds, novelty, priority, traps
 
 
 def need(record: UrlRecord, now: Instant) -> float:
@@ -17,8 +17,20 @@ def need(record: UrlRecord, now: Instant) -> float:
     return 1.0 - float((change.exposure / (change.exposure + waited)) ** change.shape)
 
 
+def parts(record: UrlRecord, site: SiteRecord, job: Job, need: float, config: Config) -> priority.Parts:
+    """The score, by what it is made of; `need`: how much our copy needs a new look, 1 for a page never seen."""
+    esteem = priority.authority(site.cash, budget.linkers(site.linkers), site.fetched, record.cash)
+    near = priority.near(record.depth, job.max_depth, priority.steps(record.url))
+    kind = kinds.page_kind(record.url, record.kind)
+    return priority.score(esteem, need, record.kind, near, kind, config.priority)
+
+
 def bucket(record: UrlRecord, site: SiteRecord, job: Job, need: float, config: Config) -> int:
-    """Where it is queued. A site whose last pages brought nothing new comes last, whatever its links are worth."""
-    if novelty.exhausted(site, config.traps):
+    """Where it is queued.
+
+    Last comes, whatever its links are worth, a site whose last pages brought nothing new, and a URL that looks like
+    part of a trap: while it waits, the pages before it show whether it is one.
+    """
+    if novelty.exhausted(site, config.traps) or (record.change is None and traps.suspect(record.url)):
         return BUCKETS - 1
-    return priority.bucket(priority.score(min(1.0, record.cash), need, record.kind, record.depth, job.max_depth))
+    return priority.explicit(job.priority, priority.bucket(parts(record, site, job, need, config).total))

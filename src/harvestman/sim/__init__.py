@@ -14,21 +14,23 @@ What is there
     Every host has M ordinary pages (real-looking text, log-normal size with a median of 30 KB, about 58 links, gzip,
     ETag, Last-Modified, 304) and, by its `Feature`, odd URLs on top: see `hosts`, `odd` and `traps`. A page links to
     its own host and, by Zipf popularity, to others, in every spelling that means the same URL (`paths.spelling`).
-    Every page of every open host can be reached from the seeds through allowed pages, within a few links.
+    Every page of every open host can be reached from the seeds through allowed pages, within a few links. Outside the
+    clean profile a third of the hosts have a sitemap and a quarter a feed, in every form there is, each with pages
+    (`/orphan/1`, `/news-flash/1`) that nothing else leads to; some lie about their dates.
 
 Profiles
     clean   every host answers well; no oddities at all; for benchmarks
     mixed   some of everything the web does wrong; traps are short, so a crawl comes to its end
-    wild    nothing but oddities; the traps have no end
+    wild    nothing but oddities; the traps have no end, and there are more of them; content farms, link farms
 
 Where to look
-    plan -> hosts, paths, odd, traps -> web       the pure model: same plan, same web, on any machine
-    words, prose, themes, fragments -> pages      HTML, joined from pieces compressed once
-    robots_txt, charsets, replies                 what is answered to a request
-    requests, connection, server, dns, loop       sockets
-    log                                           the diary and its format
-    reach, connections, report, audit             the judge
-    cost                                          what a request costs the server (CPU), measured
+    plan -> hosts, paths, odd, traps, listings -> web    the pure model: same plan, same web, on any machine
+    words, prose, themes, fragments -> pages             HTML, joined from pieces compressed once
+    robots_txt, charsets, replies                        what is answered to a request
+    requests, connection, server, dns, loop              sockets
+    log                                                  the diary and its format
+    reach, connections, report, audit                    the judge
+    cost                                                 what a request costs the server (CPU), measured
 
 The judge (`audit.audit`) walks the model from the seeds along every link that may be followed and compares that with
 the log: coverage, pages fetched twice, robots.txt and nofollow broken, gaps below the promised delay, Retry-After

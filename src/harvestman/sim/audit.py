@@ -13,7 +13,7 @@ from harvestman.errors import UsageError
 from harvestman.sim.connections import judge_connections
 from harvestman.sim.hosts import Host, Robots
 from harvestman.sim.log import Agent, Asked, Header, Line, read
-from harvestman.sim.odd import Kind
+from harvestman.sim.odd import LISTINGS, Kind
 from harvestman.sim.paths import normal
 from harvestman.sim.plan import Plan
 from harvestman.sim.reach import reach
@@ -32,6 +32,7 @@ def audit(
     seeds_only: bool = False,
     min_coverage: float = 1.0,
     max_duplicates: float = 0.0001,
+    max_trap_share: float = 1.0,
 ) -> Report:
     """Judges one log, or several of the same web (a log may also hold several runs of the server).
 
@@ -40,7 +41,7 @@ def audit(
     lines = [line for path in ([log] if isinstance(log, Path) else log) for line in read(path)]
     web = Web(_plan(lines))
     asked = sorted((line for line in lines if isinstance(line, Asked)), key=lambda each: each.arrival)
-    report = Report(delay, min_coverage, max_duplicates)
+    report = Report(delay, min_coverage, max_duplicates, max_trap_share)
     _count(report, lines, asked)
     _judge_pages(report, web, asked, depth, seeds_only)
     for name, requests in _by_host(asked).items():
@@ -68,7 +69,6 @@ def _by_host(asked: Iterable[Asked]) -> dict[str, list[Asked]]:
 
 def _count(report: Report, lines: Iterable[Line], asked: list[Asked]) -> None:
     report.requests, report.hosts = len(asked), len({each.host for each in asked})
-    report.page_requests = sum(each.target not in PATHS for each in asked)
     report.bytes = sum(each.bytes for each in asked)
     report.seconds = max((each.end for each in asked), default=0.0) - asked[0].arrival if asked else 0.0
     report.agents = list(dict.fromkeys(line.name for line in lines if isinstance(line, Agent)))
@@ -76,27 +76,39 @@ def _count(report: Report, lines: Iterable[Line], asked: list[Asked]) -> None:
 
 
 def _judge_pages(report: Report, web: Web, asked: Iterable[Asked], depth: int, seeds_only: bool) -> None:
-    """Coverage, pages fetched twice, traps entered, URLs that no link may lead to."""
+    """Coverage, pages fetched twice, traps entered, sitemaps read, URLs that no link may lead to."""
     fetched: Counter[tuple[str, str]] = Counter()
+    traps: dict[str, Counter[str]] = defaultdict(Counter)
+    farms: Counter[str] = Counter()
     for each in asked:
         if each.target in PATHS:
             continue
         path, host = normal(each.target), web.by_name.get(each.host)
         kind = web.kind(host, path) if host else None
-        if kind is None:
+        if kind in LISTINGS:
+            report.listings += 1
+            continue
+        report.page_requests += 1
+        if host is None or kind is None:
             report.outside.add(_case(each))
         elif kind is Kind.TRAP:
-            report.traps += 1
+            traps[host.feature][host.name] += 1
+        elif kind is Kind.FARM:
+            farms[host.name] += 1
         elif kind is Kind.QUIET:
             report.nofollow.add(_case(each))
         if each.status == 304 or (each.status == 200 and each.note != "aborted"):
             fetched[each.host, path] += each.status == 200
             if fetched[each.host, path] > 1:
                 report.duplicates.add(_case(each))
-    for host, path in reach(web, depth, seeds_only=seeds_only).good():
+    report.traps, report.farms = {str(name): dict(hosts) for name, hosts in traps.items()}, dict(farms)
+    reached = reach(web, depth, seeds_only=seeds_only)
+    for host, path in reached.good():
         report.expected += 1
         if (host.name, path) not in fetched:
             report.missing.add(f"http://{host.name}{path}")
+    orphans = reached.orphans()
+    report.orphans, report.orphans_found = len(orphans), len(orphans & fetched.keys())
 
 
 def _judge_host(report: Report, host: Host, requests: list[Asked]) -> None:

@@ -54,11 +54,44 @@ class Feature(enum.StrEnum):
     CALENDAR = "calendar"
     PAGINATION = "pagination"
     SESSIONS = "sessions"
+    NESTED = "nested"
+    FACETS = "facets"
+    FARM = "farm"
+    """A content farm: 19 of 20 pages say the same."""
+    HUB = "hub"
+    """It has a page with thousands of links to other sites."""
     NXDOMAIN = "nxdomain"
     SERVFAIL = "servfail"
 
 
+class Sitemap(enum.StrEnum):
+    """What sort of sitemap a host has, and who tells of it."""
+
+    NONE = "none"
+    KNOWN = "known"
+    """At /sitemap.xml, and nobody tells."""
+    XML = "xml"
+    """This and the next ones are named in robots.txt."""
+    INDEX = "index"
+    GZIP = "gzip"
+    TEXT = "text"
+    HIDDEN = "hidden"
+    """Where robots.txt itself forbids to go."""
+    ELSEWHERE = "elsewhere"
+    """On the host before this one, which is of the same site."""
+
+
+class Feed(enum.StrEnum):
+    """What sort of feed a home page links to."""
+
+    NONE = "none"
+    RSS = "rss"
+    ATOM = "atom"
+
+
 RULED = frozenset({Robots.RULES, Robots.DELAY, Robots.HUGE, Robots.MOVED})
+NAMING = RULED | {Robots.ALLOW}
+"""A robots.txt that can name a sitemap."""
 SHUT = frozenset({Robots.CLOSED, Robots.BROKEN, Robots.SILENT})
 UNRESOLVED = frozenset({Feature.NXDOMAIN, Feature.SERVFAIL})
 
@@ -76,8 +109,17 @@ _FEATURE_DECK = {
                 plain redirects plain gone plain changing plain servfail plain plain plain binaries plain plain plain
                 plain""",
     "wild": """calendar redirects sessions gone pagination throttled duplicates tagged slow malformed charsets sessions
-               changing burst binaries oversized bomb nxdomain redirects calendar servfail sessions pagination plain""",
+               changing burst binaries oversized bomb nxdomain redirects calendar servfail sessions pagination plain
+               nested facets farm hub""",
 }
+_SITEMAP_DECKS = {
+    "naming": "xml none none index! none none gzip none none hidden none none text none none known! none none",
+    "other": "known none none known! none none",
+    "changing": "xml known! gzip index!",
+}
+"""By what a host is: one whose robots.txt can name a sitemap, one without, one with pages that change (it always has a
+sitemap). Where there is a mark, its dates are lies."""
+_FEED_DECK = "rss none none none atom none none none"
 
 
 @dataclass(slots=True, frozen=True)
@@ -92,6 +134,10 @@ class Host:
     language: str
     robots: Robots
     feature: Feature
+    sitemap: Sitemap = Sitemap.NONE
+    lying: bool = False
+    """Its sitemap says that everything has just changed."""
+    feed: Feed = Feed.NONE
 
     @property
     def site(self) -> str:
@@ -150,12 +196,39 @@ def _dealt(deck: str, count: int, rng: random.Random) -> list[str]:
     return hand
 
 
+def _sitemaps(robots: list[str], features: list[str], rng: random.Random) -> list[str]:
+    """A card for each host but the first, of the deck for its like; the www. hosts' is always with their neighbour."""
+    decks = {name: cycle(deck.split()) for name, deck in _SITEMAP_DECKS.items()}
+    order = list(range(1, len(robots)))
+    rng.shuffle(order)
+    hand = [""] * len(robots)
+    for index in order:
+        naming = robots[index] in NAMING
+        hand[index] = next(
+            decks["changing" if features[index] == Feature.CHANGING else "naming" if naming else "other"]
+        )
+        if naming and (index + 1) % 10 == 8:
+            hand[index] = "elsewhere"
+    return hand
+
+
+def _sitemap(card: str, robots: str) -> Sitemap:
+    """What a card means on a host with such a robots.txt."""
+    sitemap = Sitemap(card.rstrip("!") or Sitemap.NONE)
+    if sitemap is not Sitemap.NONE and robots not in NAMING:
+        return Sitemap.KNOWN
+    return Sitemap.XML if sitemap is Sitemap.HIDDEN and robots not in RULED else sitemap
+
+
 def deal(plan: Plan) -> list[Host]:
     """All hosts of a plan, in order of their index."""
     rng = random.Random(f"hosts/{plan.seed}/{plan.profile}")
     robots = _dealt(_ROBOTS_DECK[plan.profile], plan.hosts, rng)
     features = _dealt(_FEATURE_DECK[plan.profile], plan.hosts, rng)
     oddities = plan.profile != "clean"
+    lists = random.Random(f"lists/{plan.seed}/{plan.profile}")
+    sitemaps = _sitemaps(robots, features, lists) if oddities else [""] * plan.hosts
+    feeds = _dealt(_FEED_DECK if oddities else "none", plan.hosts, lists)
     return [
         Host(
             index=index,
@@ -165,6 +238,9 @@ def deal(plan: Plan) -> list[Host]:
             language=rng.choice(LANGUAGES),
             robots=Robots(robots[index] or Robots.NONE),
             feature=Feature(features[index] or Feature.PLAIN),
+            sitemap=_sitemap(sitemaps[index], robots[index]),
+            lying=sitemaps[index].endswith("!"),
+            feed=Feed(feeds[index] or Feed.NONE),
         )
         for index in range(plan.hosts)
     ]

@@ -32,9 +32,18 @@ class Kind(enum.StrEnum):
     """Only led to by links that must not be followed, or from places that must not be entered."""
     PRIVATE = "private"
     """Linked, and disallowed by robots.txt."""
+    HUB = "hub"
+    """A good page with thousands of links to other sites."""
+    FARM = "farm"
+    """One of the many pages of a content farm, all nearly the same: neither wanted nor a trap."""
+    LISTING = "listing"
+    """A sitemap or feed."""
+    INDEX = "index"
+    """A sitemap that lists sitemaps."""
 
 
-GOOD = frozenset({Kind.PAGE, Kind.DUPLICATE, Kind.NEAR})
+GOOD = frozenset({Kind.PAGE, Kind.DUPLICATE, Kind.NEAR, Kind.HUB})
+LISTINGS = frozenset({Kind.LISTING, Kind.INDEX})
 
 
 @dataclass(slots=True, frozen=True)
@@ -45,11 +54,11 @@ class Odd:
     kind: Kind = Kind.PAGE
     status: int = 200
     links: tuple[str, ...] = ()
-    """Paths on the same host. Home is always linked as well."""
+    """Paths on the same host. Home is always linked as well, but by a sitemap or feed."""
     target: str | int | None = None
     """Where it redirects to: a path, or the number of an ordinary page."""
     away: int = 0
-    """How many hosts further along the redirect leads."""
+    """How many hosts further along the redirect leads, or the pages are that a sitemap lists."""
     like: int = 0
     content_type: str = "text/html"
     tag: str = ""
@@ -117,6 +126,8 @@ def odd_urls(feature: Feature) -> dict[str, Odd]:
             odd = [Odd("/big/stream", Kind.OVERSIZED), Odd("/big/announced", Kind.OVERSIZED)]
         case Feature.BOMB:
             odd = [Odd("/bomb", Kind.BOMB)]
+        case Feature.HUB:
+            odd = [Odd("/links", Kind.HUB)]
         case _:
             pass
     return {each.path: each for each in odd}
@@ -140,11 +151,6 @@ RULED_ENTRIES = tuple(
     Entry(path) for path in ("/private/1", "/private/3", "/private/open", "/story.print", "/story.print.html")
 )
 
-_TRAP_DOORS = {
-    Feature.CALENDAR: ("/calendar/2026/01",),
-    Feature.PAGINATION: ("/list?page=1",),
-    Feature.SESSIONS: ("/shop/item-0?sid=00000000", "/s/00000000/item-1"),
-}
 _ENTERED = {
     Feature.REDIRECTS: ("/go/0", "/go/1", "/go/2", "/go/3", "/away", "/chain/5", "/long/6", "/loop/a", "/loop/self"),
     Feature.TAGGED: ("/tagged/nofollow", "/tagged/nofollow-header", "/tagged/noindex", "/tagged/noindex-header"),
@@ -154,8 +160,6 @@ _ENTERED = {
 @cache
 def entries(feature: Feature) -> tuple[Entry, ...]:
     """The links to a feature's odd URLs."""
-    if feature in _TRAP_DOORS:
-        return tuple(map(Entry, _TRAP_DOORS[feature]))
     if feature is Feature.TAGGED:
         return (*map(Entry, _ENTERED[feature]), Entry("/quiet/3", nofollow=True))
     return tuple(map(Entry, _ENTERED.get(feature, tuple(odd_urls(feature)))))

@@ -17,9 +17,10 @@ from xxhash import xxh3_128_digest
 from harvestman.sim import prose, themes
 from harvestman.sim.fragments import HEADER, SEAL_SIZE, Piece, end, joined, piece, seal, sealed, start
 from harvestman.sim.hosts import LAYOUTS, Feature, Host
-from harvestman.sim.odd import Odd
+from harvestman.sim.listings import FEEDS
+from harvestman.sim.odd import Kind, Odd
 from harvestman.sim.paths import anchor, block_count, block_pages, paths, spelling
-from harvestman.sim.web import SECTIONS_END, Web
+from harvestman.sim.web import HUB_ROLLS, SECTIONS_END, Web
 
 _MALFORMED = Feature.MALFORMED
 """By itself: to take a member out of its class costs more than to compare it."""
@@ -84,6 +85,13 @@ def _navigation(layout: int, pages: int) -> Piece:
     return piece(sealed(b'<nav class="main-nav" aria-label="Sections">\n<ul>\n%b</ul>\n</nav>\n' % b"".join(items)))
 
 
+def _feed(host: Host) -> str:
+    """What a home page says of the host's feed."""
+    if host.feed not in FEEDS:
+        return ""
+    return f'<link rel="alternate" type="application/{host.feed}+xml" href="{FEEDS[host.feed]}">\n'
+
+
 class Press:
     """Prints the pages of one web, served at one port."""
 
@@ -115,6 +123,7 @@ class Press:
             f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
             f'<title>{title} | {name}</title>\n<meta name="description" content="{title} on {name}, page {page}.">\n'
             f'<link rel="canonical" href="{self._origins[index]}{paths(layout, self._pages)[page]}">\n'
+            f"{'' if page else _feed(host)}"
         ).encode()
         lead = (
             f'<main>\n<article>\n<h1>{title}</h1>\n<p class="lead">{title} {self._titles[echo % self._pages]}, '
@@ -183,14 +192,33 @@ class Press:
 
     def odd_page(self, host: Host, odd: Odd) -> bytes:
         """The body of an odd URL that is a page: short, with the links it has."""
+        if odd.kind in (Kind.TRAP, Kind.FARM):
+            return self._trap_page(host, odd)
         meta = f'<meta name="robots" content="{odd.tag}">\n' if odd.tag and ":" not in odd.tag else ""
         texts = self._pools[host.language][1].plain
         chosen = _PASSAGES.unpack_from(xxh3_128_digest(f"{host.name}{odd.path}".encode(), self._seed))
         body = b"".join(texts[number % len(texts)] for number in chosen[:3])
         links = b"".join(_item(link, f"On to {link}") for link in ("/", *odd.links))
+        if odd.kind is Kind.HUB:
+            links += b"".join(roll.plain for roll in self._rolls[:HUB_ROLLS])
         title = f"{odd.kind.capitalize()} {escape(odd.path)} of {host.name}"
         top = f'<!doctype html>\n<html lang="{host.language}">\n<head>\n<meta charset="utf-8">\n'
         head = f"{top}<title>{title}</title>\n{meta}"
         return b"%b</head>\n<body>\n<main>\n<h1>%b</h1>\n%b</main>\n<ul>\n%b</ul>\n%b" % (
             head.encode(), title.encode(), body, links, themes.FOOT,
+        )  # fmt: skip
+
+    def _trap_page(self, host: Host, odd: Odd) -> bytes:
+        """A page like any other of its host, whose text is that of all in the trap but for its own address."""
+        texts = self._pools[host.language][1].plain
+        chosen = _PASSAGES.unpack_from(xxh3_128_digest(host.name.encode(), self._seed))
+        title = f"{host.feature.capitalize()} {escape(odd.path.strip('/'))}"
+        base = odd.path.rpartition("/")[0] + "/" if odd.path.endswith(".html") else ""
+        links = b"".join(_item(link.removeprefix(base), link) for link in odd.links)
+        head = (
+            f'<!doctype html>\n<html lang="{host.language}">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        )
+        return b"%b%b<main>\n<h1>%b</h1>\n%b</main>\n<ul>\n%b</ul>\n%b" % (
+            head.encode(), self._top(host).plain, title.encode(),
+            b"".join(texts[number % len(texts)] for number in chosen), links, themes.FOOT,
         )  # fmt: skip

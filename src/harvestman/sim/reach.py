@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from harvestman.sim.hosts import Host
-from harvestman.sim.odd import GOOD, Kind, Odd
+from harvestman.sim.listings import FEEDS, NEWS, ORPHANS
+from harvestman.sim.odd import GOOD, LISTINGS, Kind, Odd
 from harvestman.sim.paths import block_pages
-from harvestman.sim.web import SECTIONS_END, Web
+from harvestman.sim.web import HUB_ROLLS, SECTIONS_END, Web
 
 HOPS = 5
 """Redirects a crawler follows in a row."""
@@ -33,6 +35,10 @@ class Reach:
             yield from ((host, self.web.path(host, page)) for page in range(size) if reached[page])
         yield from ((self.web.hosts[at], path) for (at, path), odd in self.odd.items() if odd.kind in GOOD)
 
+    def orphans(self) -> set[tuple[str, str]]:
+        """Of those pages the ones that only a sitemap or feed leads to, by name of host and path."""
+        return {(self.web.hosts[at].name, path) for at, path in self.odd if path in ORPHANS + NEWS}
+
 
 class _Walk:
     """A breadth-first walk, one level of depth at a time."""
@@ -43,6 +49,7 @@ class _Walk:
         self.reach = Reach(web, open_hosts, bytearray(len(web.hosts) * self._size))
         self._pages: list[tuple[int, int]] = []
         self._odd: list[tuple[int, Odd]] = []
+        self._met = bytearray(len(web.hosts))
         self._own = [block_pages(block, self._size) for block in range(self._size)]
 
     def walk(self, depth: int) -> Reach:
@@ -64,6 +71,15 @@ class _Walk:
         if self.reach.open[at] and not self.reach.pages[place]:
             self.reach.pages[place] = 1
             self._pages.append((at, page))
+            if not self._met[at]:
+                self._meet(self._web.hosts[at])
+
+    def _meet(self, host: Host) -> None:
+        """A host is met for the first time: its robots.txt is read, and its sitemap found."""
+        self._met[host.index] = 1
+        where = self._web.sitemap(host)
+        if where:
+            self._add(*where)
 
     def _add(self, host: Host, path: str, hops: int = 0) -> None:
         """A link or redirect to a path that may be anything."""
@@ -76,9 +92,11 @@ class _Walk:
         if odd is None or known or not self.reach.open[host.index] or host.disallows(path):
             return
         self.reach.odd[host.index, path] = odd
+        if not self._met[host.index]:
+            self._meet(host)
         if odd.kind is Kind.REDIRECT and hops < HOPS:
             self._add(*self._web.redirect(host, odd), hops + 1)
-        elif odd.kind in GOOD and odd.follow:
+        elif odd.kind in LISTINGS or (odd.kind in GOOD and odd.follow):
             self._odd.append((host.index, odd))
 
     def _follow_page(self, host: Host, page: int) -> None:
@@ -96,15 +114,25 @@ class _Walk:
             self._follow_entries(host, page)
 
     def _follow_entries(self, host: Host, page: int) -> None:
-        for child in self._web.children(host) if page == 0 else ():
-            self._add_page(child, 0)
+        if page == 0:
+            for child in self._web.children(host):
+                self._add_page(child, 0)
+            if host.feed in FEEDS:
+                self._add(host, FEEDS[host.feed])
         for entry in self._web.entries(host):
             if not entry.nofollow:
                 self._add(host, entry.path)
 
     def _follow_odd(self, host: Host, odd: Odd) -> None:
         """Odd pages link home and to a few of their like; a copy of an ordinary page has that page's links."""
-        if odd.kind is not Kind.PAGE:
+        if odd.kind in LISTINGS:
+            for path in odd.links:
+                self._add(self._web.listed(host, odd), path)
+            return
+        if odd.kind is Kind.HUB:
+            for target in chain.from_iterable(self._web.rolls[:HUB_ROLLS]):
+                self._add_page(*target)
+        elif odd.kind is not Kind.PAGE:
             self._follow_page(host, odd.like % self._size)
         for path in ("/", *odd.links):
             self._add(host, path)

@@ -12,8 +12,9 @@ from isal import isal_zlib
 
 from harvestman.sim.charsets import charset_of, encode
 from harvestman.sim.fragments import bomb
-from harvestman.sim.hosts import Feature, Host, Robots
-from harvestman.sim.odd import Kind, Odd
+from harvestman.sim.hosts import Feature, Host, Robots, Sitemap
+from harvestman.sim.listings import written
+from harvestman.sim.odd import LISTINGS, Kind, Odd
 from harvestman.sim.pages import Press
 from harvestman.sim.paths import normal
 from harvestman.sim.requests import Ask, Manners
@@ -85,7 +86,7 @@ class Replies:
         if page is None:
             path = normal(path)
             page = self.web.page(host, path)
-        reply = self._odd(host, path, ask) if page is None else self._page(host, page, ask, now)
+        reply = self._odd(host, path, ask, now) if page is None else self._page(host, page, ask, now)
         if host.feature is not _PLAIN and host.feature is Feature.SLOW:
             reply.delay = 0.5 + crc32(ask.target.encode("latin-1", "replace")) % 2500 / 1000
         return reply
@@ -108,7 +109,9 @@ class Replies:
                 return self._plain(503, b"Out of order.\n")
             case Robots.SILENT:
                 return Reply(0, b"", silent=True)
-        return self._body(ask, rules(host.robots), "text/plain; charset=utf-8")
+        where = self.web.sitemap(host) if host.sitemap is not Sitemap.KNOWN else None
+        named = b"Sitemap: %b\n" % self._press.url(*where).encode() if where else b""
+        return self._body(ask, named + rules(host.robots), "text/plain; charset=utf-8")
 
     # -- pages
 
@@ -141,16 +144,18 @@ class Replies:
 
     # -- everything else
 
-    def _odd(self, host: Host, path: str, ask: Ask) -> Reply:
+    def _odd(self, host: Host, path: str, ask: Ask, now: float) -> Reply:
         odd = self.web.odd(host, path)
         if odd is None:
             return self._missing(404)
+        if odd.kind in LISTINGS and odd.status == 200:
+            return self._listing(host, odd, ask, now)
         match odd.kind:
             case Kind.REDIRECT:
                 to, where = self.web.redirect(host, odd)
                 location = self._press.url(to, where) if to is not host or odd.status == 301 else where
                 return self._plain(odd.status, b"Moved.\n", {"Location": location})
-            case Kind.MISSING:
+            case Kind.MISSING | Kind.LISTING:
                 return self._missing(odd.status)
             case Kind.BINARY:
                 return self._plain(200, bytes(range(256)) * 160, {"Content-Type": odd.content_type})
@@ -174,6 +179,26 @@ class Replies:
         if odd.kind is Kind.NEAR:
             return b"".join(self._press.page(host, odd.like % self.web.plan.pages, edition="another"))
         return self._press.odd_page(host, odd)
+
+    # -- sitemaps and feeds
+
+    def _listing(self, host: Host, odd: Odd, ask: Ask, now: float) -> Reply:
+        listed = self.web.listed(host, odd)
+        dates = [now if listed.lying else self._changed(listed, path, now) for path in odd.links]
+        body = written(odd, [self._press.url(listed, path) for path in odd.links], dates)
+        if odd.content_type == "application/gzip":
+            return self._plain(200, isal_zlib.compress(body, 1, 31), {"Content-Type": odd.content_type})
+        return self._body(ask, body, odd.content_type)
+
+    def _changed(self, host: Host, path: str, now: float) -> float:
+        """When a page changed last, as its Last-Modified says; those without one never do."""
+        page = self.web.page(host, path)
+        if page is None:
+            return _BORN
+        version = self.web.version(host, page, now - self._started)
+        if not version:
+            return _BORN + (host.index + page) % 365 * 86_400
+        return self._started + self.web.changed_at(host, page, version)
 
     def _oversized(self, announced: bool) -> Reply:
         count = OVERSIZED // len(_CHUNK)

@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 EXAMPLES = 20
+LARGEST = 5
+"""Hosts that are named in a row of the table; the JSON names all."""
 Verdict: TypeAlias = Literal["ok", "FAIL", ""]
 
 
@@ -31,9 +33,15 @@ class Report:
     delay: float
     min_coverage: float
     max_duplicates: float
+    max_trap_share: float = 1.0
     requests: int = 0
     page_requests: int = 0
-    """Requests for anything but robots.txt."""
+    """Requests for anything but robots.txt, sitemaps and feeds."""
+    listings: int = 0
+    """Requests for sitemaps and feeds."""
+    orphans: int = 0
+    """Of the expected pages, those that only a sitemap or feed leads to."""
+    orphans_found: int = 0
     hosts: int = 0
     bytes: int = 0
     seconds: float = 0.0
@@ -56,7 +64,10 @@ class Report:
     """Hosts with more than one connection open at a time."""
     shared_addresses: Finding = field(default_factory=Finding)
     """Requests to an address shared by hosts that came sooner than the delay after one to another of its hosts."""
-    traps: int = 0
+    traps: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Trap URLs asked for, by the name of the trap and by host."""
+    farms: dict[str, int] = field(default_factory=dict)
+    """Pages of content farms asked for, by host."""
     outside: Finding = field(default_factory=Finding)
 
     @property
@@ -69,7 +80,11 @@ class Report:
 
     @property
     def trap_share(self) -> float:
-        return self.traps / max(1, self.page_requests)
+        return self.trap_urls / max(1, self.page_requests)
+
+    @property
+    def trap_urls(self) -> int:
+        return sum(sum(hosts.values()) for hosts in self.traps.values())
 
     @property
     def broken(self) -> list[str]:
@@ -78,7 +93,8 @@ class Report:
         names = ("robots", "nofollow", "gaps", "retry_after", "overlaps")
         broken = [name for name, rule in zip(names, rules, strict=True) if rule.count]
         broken += ["coverage"] if self.coverage < self.min_coverage else []
-        return broken + (["duplicates"] if self.duplicate_share > self.max_duplicates else [])
+        broken += ["duplicates"] if self.duplicate_share > self.max_duplicates else []
+        return broken + (["traps"] if self.trap_share > self.max_trap_share else [])
 
     @property
     def ok(self) -> bool:
@@ -131,9 +147,19 @@ class Report:
             ("requests at once", f"{self.overlaps.count:,} overlapped another to the same host", judged("overlaps")),
             ("connections", f"at most {self.most_connections} open at a time to one host", ""),
             ("shared addresses", f"{self.shared_addresses.count:,} requests within the delay of another host's", ""),
-            ("trap URLs", f"{self.traps:,}, {self.trap_share:.2%} of page requests", ""),
+            ("sitemaps, feeds", f"{self.listings:,} requests; {self._orphans()}", ""),
+            (
+                "trap URLs",
+                f"{self.trap_urls:,}, {self.trap_share:.2%} of page requests",
+                judged("traps") if self.max_trap_share < 1 else "",
+            ),
+            *((f"  {name}", _spread(hosts), "") for name, hosts in sorted(self.traps.items())),
+            ("content farms", _spread(self.farms), ""),
             ("outside the plan", f"{self.outside.count:,} requests", ""),
         ]
+
+    def _orphans(self) -> str:
+        return f"{self.orphans_found:,} of the {self.orphans:,} pages found that nothing else leads to"
 
     def _gap(self) -> str:
         if self.smallest_gap is None or self.smallest_margin is None:
@@ -157,6 +183,14 @@ class Report:
                 lines += ["", f"{name} (first {len(finding.examples)} of {finding.count:,}):"]
                 lines += [f"  {example}" for example in finding.examples]
         return lines
+
+
+def _spread(hosts: dict[str, int]) -> str:
+    """How many on how many hosts, and which had most."""
+    largest = sorted(hosts.items(), key=lambda each: each[1], reverse=True)[:LARGEST]
+    most = ", ".join(f"{name} {count:,}" for name, count in largest)
+    total = f"{sum(hosts.values()):,} on {len(hosts):,} {'host' if len(hosts) == 1 else 'hosts'}"
+    return f"{total}: {most}" if most else total
 
 
 def _percent(share: float) -> str:

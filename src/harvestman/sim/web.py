@@ -13,16 +13,19 @@ from typing import TypeAlias
 
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
-from harvestman.sim.hosts import Feature, Host, deal
+from harvestman.sim.hosts import Feature, Host, Sitemap, deal
+from harvestman.sim.listings import PLACES, listing, orphan
 from harvestman.sim.odd import RULED_ENTRIES, RULED_URLS, Entry, Kind, Odd, entries, odd_urls
 from harvestman.sim.paths import BLOCK, block_count, normal, numbers, paths
 from harvestman.sim.plan import Plan
-from harvestman.sim.traps import trap
+from harvestman.sim.traps import doors, trap
 
 ROLL = 8
 """Links to other hosts come in rolls of eight; a page has three of them."""
 ROLLS = 2048
 """How many rolls there are: a power of two, and few enough to be compressed beforehand."""
+HUB_ROLLS = 375
+"""How many rolls a page of 3,000 links to other sites has."""
 SECTIONS_END = 9
 """Home and the section pages are the numbers below this; they carry the navigation and the links to odd URLs."""
 _DICE = Struct("<8H")
@@ -85,7 +88,30 @@ class Web:
         """The odd URL at a path in its normal form."""
         if host.ruled and path in RULED_URLS:
             return RULED_URLS[path]
-        return odd_urls(host.feature).get(path) or trap(host.feature, path, self.plan.profile == "wild")
+        return (
+            odd_urls(host.feature).get(path)
+            or self._listing(host, path)
+            or orphan(host, path)
+            or trap(host.feature, path, self.plan)
+        )
+
+    def _listing(self, host: Host, path: str) -> Odd | None:
+        after = self._after(host)
+        listed = after if path == PLACES[Sitemap.ELSEWHERE] else host
+        return listing(host, after, path, paths(listed.layout, self.plan.pages))
+
+    def _after(self, host: Host, steps: int = 1) -> Host:
+        return self.hosts[(host.index + steps) % self.plan.hosts]
+
+    def sitemap(self, host: Host) -> tuple[Host, str] | None:
+        """Where the sitemap of a host is."""
+        if host.sitemap is Sitemap.NONE:
+            return None
+        return self._after(host, -1) if host.sitemap is Sitemap.ELSEWHERE else host, PLACES[host.sitemap]
+
+    def listed(self, host: Host, odd: Odd) -> Host:
+        """Whose pages a sitemap or feed of `host` lists."""
+        return self._after(host, odd.away)
 
     def look(self, host: Host, target: str) -> int | Odd | None:
         """What a request target in any spelling means."""
@@ -116,11 +142,11 @@ class Web:
 
     def entries(self, host: Host) -> tuple[Entry, ...]:
         """The links to odd URLs on its home and section pages."""
-        return (RULED_ENTRIES if host.ruled else ()) + entries(host.feature)
+        return (RULED_ENTRIES if host.ruled else ()) + entries(host.feature) + tuple(map(Entry, doors(host.feature)))
 
     def redirect(self, host: Host, odd: Odd) -> tuple[Host, str]:
         """Where a redirect leads."""
-        to = self.hosts[(host.index + odd.away) % self.plan.hosts] if odd.away else host
+        to = self._after(host, odd.away)
         if isinstance(odd.target, int):
             return to, self.path(to, odd.target % self.plan.pages)
         return to, odd.target or "/"

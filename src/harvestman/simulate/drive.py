@@ -110,6 +110,7 @@ class Drive:
     async def seed(self, urls: Iterable[str]) -> None:
         """Take seeds in."""
         self._links += [self._router.route(Discovery(url, 0, "seeds", "seed", cash=1.0)) for url in urls]
+        await self._add_links()
         await self._commit()
 
     async def run(self, until: Instant, requests: float = inf) -> None:
@@ -149,9 +150,6 @@ class Drive:
         return min(landing, wake, self._ripe_at)
 
     async def _commit(self) -> None:
-        if self._links:
-            self.tally.discovered += await self._frontier.add(self._links, self.now)
-            self._links = []
         self._frontier.changes.contents.update(self._contents)
         self._contents = {}
         changes = self._frontier.take()
@@ -206,6 +204,11 @@ class Drive:
                 await self._settle_robots(lease, asked)
             else:
                 self._settle(lease, asked, known.get(asked.reply.digest))
+        await self._add_links()
+
+    async def _add_links(self) -> None:
+        links, self._links = self._links, []
+        self.tally.discovered += await self._frontier.add(links, self.now)
 
     async def _settle_robots(self, lease: Lease, asked: Asked) -> None:
         self.tally.robots += 1
@@ -226,21 +229,22 @@ class Drive:
         if decision.status is Status.FETCHED and reply.digest:
             decision = self._recognise(record, reply, known, decision, answer)
         visit = _visit(record, asked, decision)
-        links = self._links_of(record, reply, decision)
+        links, share = self._links_of(record, reply, decision)
+        news = [link.found.url for link in links if link.found.cash <= share]
         self._count(decision)
-        self._frontier.settle(lease, answer, decision, visit, self._rng.random(), links)
+        self._frontier.settle(lease, answer, decision, visit, self._rng.random(), news)
         self._links += links
         self._settled(asked, before, decision)
 
-    def _links_of(self, record: UrlRecord, reply: Reply, decision: Decision) -> list[Routed]:
+    def _links_of(self, record: UrlRecord, reply: Reply, decision: Decision) -> tuple[list[Routed], float]:
+        """What the page leads to, and the importance that it gives to each."""
         if decision.target:
             to, hops = decision.target, record.hops + 1
-            return [
-                self._router.route(Discovery(to, record.depth, record.url, "redirect", hops, record.job, record.cash))
-            ]
+            found = Discovery(to, record.depth, record.url, "redirect", hops, record.job, record.cash)
+            return [self._router.route(found)], 0.0
         if decision.status is Status.FETCHED and reply.links and not _unchanged(record, reply):
             return self._follow(record, reply)
-        return []
+        return [], 0.0
 
     def _decide(self, lease: Lease, answer: Answer, attempts: int) -> Decision:
         rules, chance = self._config, self._rng.random()
@@ -257,18 +261,17 @@ class Drive:
             return Decision(Status.DUPLICATE, "same content as another URL")
         return decision
 
-    def _follow(self, record: UrlRecord, reply: Reply) -> list[Routed]:
+    def _follow(self, record: UrlRecord, reply: Reply) -> tuple[list[Routed], float]:
         """The links that are new to us, or whose importance has grown."""
         depth = record.depth + 1
         if depth > self._config.limits.max_depth:
-            return []
-        worth = importance.share(importance.rank(record.cash, record.kind == "seed"), len(reply.links))
+            return [], 0.0
+        # Once: a page that shared its rank again with each of its versions would make cash of nothing, without end.
+        rank = importance.rank(record.cash, record.kind == "seed") if record.change is None else 0.0
+        worth = importance.share(rank, len(reply.links))
         told = ((url, self._importance.told(url, worth)) for url in reply.links)
-        return [
-            self._router.route(Discovery(url, depth, record.url, "a", 0, record.job, cash))
-            for url, cash in told
-            if cash
-        ]
+        found = (Discovery(url, depth, record.url, "a", 0, record.job, cash) for url, cash in told if cash)
+        return [self._router.route(each) for each in found], worth / importance.PAGE
 
     def _count(self, decision: Decision) -> None:
         tally = self.tally

@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 460, 250
 """Of one plot."""
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 38
 NAMES = 92
-"""Room for the names of sites beside their bars."""
+"""Room for names beside their bars."""
 COLUMNS = 2
 BLUE, ORANGE, GREEN, RED, GREY = "#2f6fb3", "#d9822b", "#3c9a5f", "#c23b3b", "#8a8f98"
 
@@ -52,6 +52,7 @@ def board(report: Report) -> str:
     """All plots in one picture."""
     plots = [
         _coverage(report), _freshness(report), _requests(report), _politeness(report), _sites(report), _waiting(report),
+        _statuses(report),
         *([_memory(report)] if any(size for _, size in report.machine.memory) else []),
     ]  # fmt: skip
     rows = ceil(len(plots) / COLUMNS)
@@ -84,7 +85,7 @@ def page(report: Report) -> str:
 
 def _coverage(report: Report) -> str:
     points = [(0.0, 0.0), *((each.day, each.coverage) for each in report.samples)]
-    return _lines("Coverage: share of the pages that robots.txt allows", [Series("fetched", BLUE, points)], _percent)
+    return _lines("Coverage of the pages that robots.txt allows", [Series("fetched", BLUE, points)], _percent)
 
 
 def _freshness(report: Report) -> str:
@@ -116,14 +117,14 @@ def _waiting(report: Report) -> str:
 def _memory(report: Report) -> str:
     points = [(float(pages), size / 1e6) for pages, size in report.machine.memory]
     lines = [Series("MB", RED, points)]
-    return _lines("Memory of the process over pages fetched, MB", lines, _short, across="pages", bottom=_short)
+    return _lines("Memory of the process, MB", lines, _short, across="pages fetched", bottom=_short)
 
 
 def _politeness(report: Report) -> str:
     """Every host a dot: what it was promised, and the smallest gap it saw. None may lie below the line."""
     dots = [(log10(max(promised, 0.01)), log10(max(gap, 0.01))) for promised, gap in report.politeness.shown]
     if not dots:
-        return _lines("Politeness: smallest gap of each host against its promise", [], _short)
+        return _lines("Politeness: smallest gap each host saw", [], _short)
     low = min(0.0, *(min(dot) for dot in dots))
     high = max(1.0, *(max(dot) for dot in dots))
     frame = Frame((low - 0.1, max(1.1, *(dot[0] + 0.1 for dot in dots))), (low - 0.1, high + 0.1))
@@ -133,25 +134,18 @@ def _politeness(report: Report) -> str:
     )
     (x1, y1), (x2, y2) = frame.place((low, low)), frame.place((frame.x[1], frame.x[1]))
     line = f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{RED}" stroke-dasharray="4 3"/>'
-    title = "Politeness: smallest gap of each host (up) against its promise (line), s"
+    title = "Politeness: smallest gap each host saw, s; line: its promise"
     return _axes(title, frame, _power, _power, "promised gap, s") + marks + line
 
 
 def _sites(report: Report) -> str:
-    """Bars: the busiest day of the sites that were asked most."""
-    sites = report.sites
-    most = max([1.0, *(float(each.busiest_day) for each in sites)])
-    step = (HEIGHT - TOP - 10) / max(1, len(sites))
-    bars = []
-    for index, each in enumerate(sites):
-        top, length = TOP + index * step, (WIDTH - NAMES - 120) * each.busiest_day / most
-        share = f"{each.busiest_day:,} ({each.busiest_day / max(1, report.budget_a_day):.1%})"
-        bars.append(
-            f'<text x="{NAMES - 6}" y="{top + step * 0.65:.1f}" text-anchor="end" fill="#444">{each.site}</text>'
-            f'<rect x="{NAMES}" y="{top + 2:.1f}" width="{length:.1f}" height="{step - 4:.1f}" fill="{BLUE}"/>'
-            f'<text x="{NAMES + length + 4:.1f}" y="{top + step * 0.65:.1f}" fill="#444">{share}</text>'
-        )
-    return _title("Largest sites: requests on the busiest day (share of the most a site may get)") + "".join(bars)
+    rows = [(each.site, each.busiest_day, f"{each.busiest_day:,}") for each in report.sites]
+    return _bars(f"Requests on the busiest day, of {report.budget_a_day:,} a site may get", rows)
+
+
+def _statuses(report: Report) -> str:
+    rows = sorted(((name, count, f"{count:,}") for name, count in report.statuses.items()), key=lambda row: -row[1])
+    return _bars("What became of the URLs", rows)
 
 
 # -- what they are made of ---------------------------------------------------------------------------------------------
@@ -166,6 +160,20 @@ def _lines(
     frame = Frame((min(0.0, *(point[0] for point in points), 0.0), max(point[0] for point in points)), (0.0, top))
     drawn = "".join(_line(frame, series) for series in lines)
     return _axes(title, frame, left, bottom or _short, across) + drawn + (_legend(lines) if len(lines) > 1 else "")
+
+
+def _bars(title: str, rows: Sequence[tuple[str, int, str]]) -> str:
+    most = max([1, *(value for _, value, _ in rows)])
+    step = min(24.0, (HEIGHT - TOP - 10) / max(1, len(rows)))
+    bars = []
+    for index, (name, value, label) in enumerate(rows):
+        top, length = TOP + index * step, (WIDTH - NAMES - 80) * value / most
+        bars.append(
+            f'<text x="{NAMES - 6}" y="{top + step * 0.65:.1f}" text-anchor="end" fill="#444">{escape(name)}</text>'
+            f'<rect x="{NAMES}" y="{top + 2:.1f}" width="{length:.1f}" height="{step - 4:.1f}" fill="{BLUE}"/>'
+            f'<text x="{NAMES + length + 4:.1f}" y="{top + step * 0.65:.1f}" fill="#444">{label}</text>'
+        )
+    return _title(title) + "".join(bars)
 
 
 def _line(frame: Frame, series: Series) -> str:
@@ -227,7 +235,7 @@ def _percent(value: float) -> str:
 
 
 def _power(value: float) -> str:
-    return f"{10**value:g}" if abs(value - round(value)) < 1e-6 else ""
+    return _short(10 ** round(value)) if abs(value - round(value)) < 1e-6 else ""
 
 
 def _short(value: float) -> str:

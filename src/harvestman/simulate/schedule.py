@@ -41,5 +41,6 @@ class SimulatedState(RocksState):
     def _from_head(self, family: str, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
         end = bytes(2) + _u64.pack(int(until * 1000) + 1)
         keys = [key for key, _ in self._scan(family, self._heads[family], end, limit)]
-        self._heads[family] = keys[0] if keys else max(end, self._heads[family])
+        if limit:
+            self._heads[family] = keys[0] if keys else max(end, self._heads[family])
         return [(Instant(_u64.unpack_from(key, 2)[0] / 1000), UrlId(key[10:])) for key in keys]
