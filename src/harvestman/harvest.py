@@ -159,7 +159,7 @@ class Harvest:
     def _judge(self, lease: Lease, record: UrlRecord, answer: Answer, ref: RecordRef | None) -> Taken:
         config = self._config
         decision = decide(
-            lease.url, answer, record.attempts + 1, record.hops, config.retry, config.limits, self._rng.random()
+            lease.url, answer, record.attempts + (not lease.failing), record.hops, config.retry, config.limits, self._rng.random()
         )
         taken = Taken(lease, record, answer, decision, ref=ref)
         if decision.status is Status.FETCHED and isinstance(answer, Response) and answer.status != NOT_MODIFIED:
@@ -231,7 +231,7 @@ class Harvest:
         if len(found) * traps.FARM_LINKS > self._config.traps.fan_out:
             found, worth = self._trimmed(taken, found)
         else:
-            worth = share(rank(record.cash, record.kind == "seed"), len(found))
+            worth = share(_to_give(record), len(found))
         taken.share = first = worth / PAGE
         told, between, admits, place, accept = (
             self._lately(job).told,
@@ -263,9 +263,9 @@ class Harvest:
         foreign = sum(self._router.place(host_of(link.url))[1] != here for link in found)
         fan = traps.fan_out(foreign, len(found), self._config.traps)
         if fan is None:
-            return found, share(rank(taken.record.cash), len(found))
+            return found, share(_to_give(taken.record), len(found))
         self.fanned[fan.name] = self.fanned.get(fan.name, 0) + 1
-        return found[: fan.keep], share(rank(taken.record.cash) if fan.important else 0.0, len(found))
+        return found[: fan.keep], share(_to_give(taken.record) if fan.important else 0.0, len(found))
 
     def _lately(self, job: int) -> Importance:
         met = self._met.get(job)
@@ -283,7 +283,7 @@ class Harvest:
             return False
         since = record.change.looked if record.change else Instant(0.0)
         spoken_for = {self._site(taken.lease.url), self._site(record.via)}
-        told, worth = self._lately(record.job).told, share(rank(record.cash), len(listing.links) or 1)
+        told, worth = self._lately(record.job).told, share(_to_give(record), len(listing.links) or 1)
         for link in listing.links:
             cash, site = told(link.url, worth), self._site(link.url)
             # A date that is news is passed on however often the link was met.
@@ -334,6 +334,11 @@ class Harvest:
     def seeds(self, texts: Sequence[str], via: str, job: int) -> list[Routed]:
         """Seeds as discoveries: depth 0, worth one page each."""
         return [self._router.route(Discovery(url, 0, via, "seed", 0, job, 1.0)) for url in texts]
+
+
+def _to_give(record: UrlRecord) -> float:
+    """What a page has for its links: its rank, once. If every visit gave it again, importance would grow without end."""
+    return rank(record.cash, record.kind == "seed") if record.change is None else 0.0
 
 
 def page_of(taken: Taken, answer: Response, parsed: Parsed, content_type: str) -> Page:

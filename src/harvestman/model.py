@@ -367,6 +367,8 @@ class Lease:
     job: int = 1
     depth: int = 0
     """Of the URL whose robots.txt is asked for: its sitemaps belong to the same job."""
+    failing: bool = False
+    """The host failed the last time: another failure is the host's, and no attempt of the URL."""
 
 
 class Job(msgspec.Struct, frozen=True):

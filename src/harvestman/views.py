@@ -15,17 +15,21 @@ from harvestman.errors import StateError
 from harvestman.frontier.routing import Router
 from harvestman.layout import Layout
 from harvestman.model import (
+    LISTING,
     HostKey,
     HostRecord,
     Instant,
     Origin,
     Partition,
     RobotsRecord,
+    Seconds,
+    SiteKey,
     SiteRecord,
     Status,
     Tally,
     UrlRecord,
 )
+from harvestman.policy.revisit import Tier, tier
 from harvestman.policy.urls import host_of
 
 HOSTS_AT_ONCE = 10_000
@@ -66,6 +70,22 @@ class Census(msgspec.Struct):
     """Dead letters by what went wrong last."""
     retrying: int
     """Waiting URLs that failed before."""
+    tiers: dict[Tier, int]
+    """Pages by how often they are visited again."""
+    due: int
+    """Pages whose next visit is due."""
+
+
+class SitesCount(msgspec.Struct):
+    """The sites of a crawl, counted."""
+
+    sites: int
+    trapped: int
+    """Those with a trap ..."""
+    shapes: int
+    """... and the shapes of URLs that are stopped on them."""
+    flagged: int
+    """Those that a person should look at."""
 
 
 class View:
@@ -103,12 +123,13 @@ class View:
         for state in self._open():
             yield from state.url_records()
 
-    def census(self, top: int, tell: Callable[[int], None]) -> Census:
+    def census(self, top: int, now: Instant, tell: Callable[[int], None]) -> Census:
         """Count all URLs; some 5 seconds a million. `tell` hears now and then how many were read."""
         statuses: Counter[Status] = Counter()
         places: dict[str, list[int]] = {}
         dead: Counter[str] = Counter()
-        retrying = 0
+        tiers: dict[Tier, int] = {"hourly": 0, "daily": 0, "weekly+": 0}
+        retrying = due = 0
         for number, record in enumerate(self.records(), 1):
             status = record.status
             statuses[status] += 1
@@ -116,14 +137,28 @@ class View:
             place[_COLUMN[status]] += 1
             if status is Status.DEAD:
                 dead[kind_of(record)] += 1
-            elif status is Status.PENDING and record.attempts:
-                retrying += 1
+            elif status is Status.PENDING:
+                retrying += record.attempts > 0
+            elif record.due and record.change is not None and record.kind != LISTING:
+                tiers[tier(Seconds(record.due - record.change.looked))] += 1
+                due += record.due <= now
             if number % TELL_EVERY == 0:
                 tell(number)
         hosts = [HostCount(host, *counts) for host, counts in places.items()]
         hosts.sort(key=lambda each: (-each.total, each.host))
         by_status = {status.name.lower(): statuses[status] for status in Status}
-        return Census(statuses.total(), by_status, len(hosts), hosts[:top], dict(dead), retrying)
+        return Census(statuses.total(), by_status, len(hosts), hosts[:top], dict(dead), retrying, tiers, due)
+
+    def sites_count(self) -> SitesCount:
+        """Count all sites."""
+        found = SitesCount(0, 0, 0, 0)
+        for site in self.sites():
+            shapes = sum(not trap.pardoned for trap in site.traps.values())
+            found.sites += 1
+            found.trapped += shapes > 0
+            found.shapes += shapes
+            found.flagged += site.flagged != ""
+        return found
 
     async def sick(self, now: Instant) -> list[SickHost]:
         """Hosts on the sick list that have URLs queued, the first to be well again first."""
@@ -135,6 +170,19 @@ class View:
                 found += [SickHost(r.host, r.sick_until) for r in records if r is not None and r.sick_until > now]
                 cursor = names[-1]
         return sorted(found, key=lambda host: host.until)
+
+    async def waiting_sites(self) -> list[tuple[SiteRecord, int]]:
+        """The sites with URLs queued, each with the pages of the worker that owns it."""
+        found: list[tuple[SiteRecord, int]] = []
+        for state in self._open():
+            sites: dict[tuple[Partition, SiteKey], None] = {}
+            cursor: tuple[Partition, HostKey] | None = None
+            while names := await state.waiting_hosts(cursor, HOSTS_AT_ONCE):
+                sites.update(((partition, self.router.place(host)[1]), None) for partition, host in names)
+                cursor = names[-1]
+            crawled = state.tally().pages
+            found += [(record, crawled) for record in await state.sites(list(sites)) if record is not None]
+        return found
 
     def workers(self) -> Iterator[tuple[str, RocksState]]:
         """Name and State of every worker."""
@@ -164,6 +212,16 @@ class View:
         state = self._state_of(url)
         name, _, partition = self.router.place(host_of(url))
         return (await state.hosts([(partition, name)]))[0] if state else None
+
+    async def site(self, url: str) -> SiteRecord | None:
+        state = self._state_of(url)
+        _, name, partition = self.router.place(host_of(url))
+        return (await state.sites([(partition, name)]))[0] if state else None
+
+    def crawled(self, url: str) -> int:
+        """Pages of the worker that owns a URL: what the share of its site is a share of."""
+        state = self._state_of(url)
+        return state.tally().pages if state else 0
 
     async def robots(self, origin: Origin) -> RobotsRecord | None:
         state = self._state_of(f"{origin}/")

@@ -261,7 +261,7 @@ async def test_a_failed_visit_is_tried_again_and_what_we_have_stays_known(state:
         reply = living(1e9)(url, now)  # type: ignore[operator]
         return Reply(500) if broken[0] and path_of(url) != "/robots.txt" else reply
 
-    settings = config(recrawl=Recrawl(keep=True), retry=Retry(attempts=3, sick_after=50))
+    settings = config(recrawl=Recrawl(keep=True), retry=Retry(attempts=3, sick_after=2))
     drive = Drive(state, pages, settings=settings)
     await drive.add(["https://a.test/p"])
     await drive.run(patience=HOUR)
@@ -271,9 +271,25 @@ async def test_a_failed_visit_is_tried_again_and_what_we_have_stays_known(state:
     await drive.run(patience=40 * DAY, until=Instant(START + 40 * DAY))
     dead = await record(drive, "https://a.test/p")
     assert dead.status is Status.DEAD
-    assert [attempt.reason for attempt in dead.trail] == ["HTTP 500", "HTTP 500", "HTTP 500 (attempt 3 of 3)"]
+    assert [attempt.reason for attempt in dead.trail][-2:] == ["HTTP 500", "HTTP 500 (attempt 3 of 3)"]
     assert dead.visit is not None
     assert dead.visit.digest == first.visit.digest
+
+
+@in_a_loop
+async def test_a_host_that_is_down_for_a_day_does_not_cost_its_urls(state: RocksState) -> None:
+    def down(url: str, now: Instant) -> Reply:
+        if path_of(url) == "/robots.txt":
+            return Reply(404)
+        return Reply(503) if 60 < now - START < DAY else Reply()
+
+    drive = Drive(state, down)
+    urls = [f"https://a.test/{n}/" for n in range(120)]
+    await drive.add(urls)
+    await drive.run(patience=DAY)
+    assert (await drive.statuses())[Status.FETCHED] == 120, "failures in a row are the host's, not the URLs'"
+    refused = [line for line in drive.journal if 60 < line.started - START < DAY]
+    assert len(refused) <= 5 * 6, "five tries, then six hours of rest"
 
 
 @in_a_loop

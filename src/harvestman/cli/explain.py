@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
+from harvestman.cli import judged, words
+from harvestman.cli.judged import Again, JobSays, Score, SiteSays, Trapped, Tried
 from harvestman.cli.settings import remembered_config
 from harvestman.config import Config
 from harvestman.errors import UrlError
 from harvestman.jobs import Jobs
 from harvestman.layout import Layout
-from harvestman.model import HostRecord, Instant, RecordRef, RobotsRecord, Seconds, Status, UrlRecord, Visit
+from harvestman.model import (
+    HostRecord,
+    Instant,
+    Job,
+    RecordRef,
+    RobotsRecord,
+    Seconds,
+    SiteRecord,
+    Status,
+    UrlRecord,
+    Visit,
+)
 from harvestman.policy import robots, urls
 from harvestman.policy.ladder import Standing, standing
 from harvestman.policy.politeness import asked_delay
@@ -55,6 +69,8 @@ class Found(msgspec.Struct):
 
     at: Instant
     depth: int
+    kind: str
+    """seed, a (a link), sitemap, redirect ..."""
     chain: list[str]
     """The page it was found on, the page that one was found on, ... to the seed."""
 
@@ -129,6 +145,16 @@ class Explanation(msgspec.Struct):
     host: HostSays | None = None
     robots: RobotsSay | None = None
     admission: Admission | None = None
+    job: JobSays | None = None
+    score: Score | None = None
+    """Of what waits, or is due again."""
+    again: Again | None = None
+    trap: Trapped | None = None
+    trail: list[Tried] = []
+    """The attempts that failed since the last that did not."""
+    site: SiteSays | None = None
+    cure: str = ""
+    """The command that would change the verdict, where there is one."""
 
 
 async def look(text: str, data: Path, now: Instant) -> Explanation:
@@ -162,15 +188,49 @@ async def explain(text: str, view: View, config: Config, now: Instant) -> Explan
     host = host_says(url, await view.host(url), said, view, config)
     if urls.path_of(url) == "/robots.txt":
         return Explanation(url, "robots", host=host, robots=_with_copy(said, held))
+    known = await view.site(url)
+    site = judged.site_says(known, view.crawled(url), config, now) if known else None
     if record is None:
-        return Explanation(url, "unseen", host=host, robots=said, admission=_admission(url, view.layout, said))
+        trap = judged.would_trap(url, known, config)
+        admission = _admission(url, view.layout, said, trap)
+        return Explanation(url, "unseen", host=host, robots=said, admission=admission, site=site)
     verdict = "waiting" if record.status is Status.PENDING else record.status.name.lower()
-    return Explanation(
+    found = Explanation(
         url, verdict, record.url if record.url != url else "",
         visited(record.visit) if record.visit else None,
-        Found(record.found, record.depth, await view.chain(record)),
-        await _queued(record, view, config), host, said,
+        Found(record.found, record.depth, record.kind, await view.chain(record)),
+        await _queued(record, view, config), host, said, site=site, trail=judged.trail(record),
     )  # fmt: skip
+    job = {each.id: each for each in Jobs(view.layout).all()}.get(record.job)
+    _judge(found, record, known or SiteRecord(view.router.place(urls.host_of(url))[1], now), job, config, now)
+    found.cure = _cure(found, view.layout.data, now)
+    return found
+
+
+def _judge(
+    found: Explanation, record: UrlRecord, site: SiteRecord, job: Job | None, config: Config, now: Instant
+) -> None:
+    """Add what the policies say of it."""
+    found.trap = judged.trapped(record, site)
+    found.again = judged.again(record, site, job)
+    if job is not None:
+        found.job = judged.job_says(job)
+        if record.status is Status.PENDING or (found.again and found.again.due <= now):
+            found.score = judged.score(record, site, job, config, now)
+
+
+def _cure(found: Explanation, data: Path, now: Instant) -> str:
+    """Something to type."""
+    trap, host = found.trap, found.host
+    if trap and found.site and trap.since and not trap.pardoned:
+        deed = ["traps", str(data), "--pardon", found.site.site, trap.shape]
+    elif found.verdict == "dead":
+        deed = ["dead", "redrive", str(data), found.spelt or found.url]
+    elif found.verdict == "waiting" and host and host.sick_until > now:
+        deed = ["hosts", str(data), "--forgive", host.host]
+    else:
+        return ""
+    return f"{words.program()} {shlex.join(deed)}"
 
 
 _OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+-]*:(?!\d|//)")
@@ -247,7 +307,8 @@ _SCOPES = {
 }
 
 
-def _admission(url: str, layout: Layout, said: RobotsSay | None) -> Admission:
+def _admission(url: str, layout: Layout, said: RobotsSay | None, trap: str) -> Admission:
+    """`trap`: the one it is part of, by name and shape."""
     host = urls.host_of(url)
     site = site_of(host)
     jobs = Jobs(layout)
@@ -255,12 +316,14 @@ def _admission(url: str, layout: Layout, said: RobotsSay | None) -> Admission:
     for job in jobs.all():
         line = _deciding(url, job.patterns)
         if jobs.scope(job.id).admits(url, host, site):
-            return _admitted(said, line)
+            return _admitted(said, line, trap)
         refusals.append(f"({job.scope}): {_SCOPES[job.scope].format(site=site, host=host, line=line)}")
     return Admission(False, f"it is out of scope {'; of the next job '.join(refusals)}")
 
 
-def _admitted(said: RobotsSay | None, line: str) -> Admission:
+def _admitted(said: RobotsSay | None, line: str, trap: str) -> Admission:
+    if trap:
+        return Admission(False, f"it is in scope, but part of a trap: {trap}")
     if said and said.allowed is False:
         return Admission(False, "it is in scope, but robots.txt forbids it")
     return Admission(True, f"it is in scope{f': {line}' if line else ''}, and would be crawled if one did")

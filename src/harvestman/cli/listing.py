@@ -12,7 +12,7 @@ import msgspec
 
 from harvestman.cli import words
 from harvestman.layout import Layout
-from harvestman.model import Status, UrlRecord
+from harvestman.model import Instant, Status, UrlRecord
 from harvestman.views import View
 
 
@@ -22,6 +22,9 @@ class Listed(msgspec.Struct):
     url: str
     status: str
     reason: str
+    job: int
+    due: Instant
+    """Not before this moment, or when it is visited again; 0 for at any time, or never."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,7 +44,7 @@ def listed(data: Path, kind: str) -> Iterator[Listed]:
     with View(Layout(data)) as view:
         for record in view.records():
             if record.status is wanted:
-                yield Listed(record.url, kind, _reason(record))
+                yield Listed(record.url, kind, _reason(record), record.job, record.due)
 
 
 def _reason(record: UrlRecord) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from harvestman.cli import words
 from harvestman.cli.explain import Explanation, Found, HostSays, Queued, RobotsSay, Visited
-from harvestman.model import Instant
+from harvestman.cli.judged import TRAP, Again, JobSays, Score, SiteSays, Trapped, Tried
+from harvestman.model import LISTING, Instant
 from harvestman.views import MAX_PLACE
 
 CHAIN_SHOWN = 12
@@ -17,17 +18,38 @@ def told(explanation: Explanation, now: Instant) -> str:
     lines = [repr(explanation.url) if typed else explanation.url, f"  {verdict(explanation, now)}"]
     if explanation.spelt:
         lines.append(f"  known as {explanation.spelt}")
+    lines += _decided(explanation, now)
     if explanation.visit:
         lines += _visit(explanation.visit, explanation.verdict)
     if explanation.found:
         lines += _found(explanation.found)
+    if explanation.job:
+        lines.append(_row("job", _job(explanation.job)))
     if explanation.robots:
         lines += _robots(explanation.robots, explanation.host, now)
         if explanation.verdict == "robots":
             lines += _copy(explanation.robots)
     if explanation.host:
         lines += _host(explanation.host, now)
+    if explanation.site:
+        lines += _site(explanation.site, now)
     return "\n".join(lines)
+
+
+def _decided(explanation: Explanation, now: Instant) -> list[str]:
+    """What the verdict rests on first of all."""
+    lines: list[str] = []
+    if explanation.trap:
+        lines += _trap(explanation.trap)
+    if len(explanation.trail) > 1 or explanation.verdict in ("dead", "waiting"):
+        lines += _trail(explanation.trail)
+    if explanation.cure:
+        lines.append(_row("cure", explanation.cure))
+    if explanation.score:
+        lines += _score(explanation.score, explanation.found, explanation.queue)
+    if explanation.again:
+        lines += _again(explanation.again, now)
+    return lines
 
 
 def _row(name: str, text: str) -> str:
@@ -53,6 +75,8 @@ def verdict(explanation: Explanation, now: Instant) -> str:
             return f"gone: {reason}, which does not heal by asking again"
         case "blocked":
             return f"forbidden: {reason}"
+        case "refused" if reason.startswith(TRAP):
+            return f"refused by us, as part of a trap: {reason.removeprefix(TRAP)}"
         case "refused":
             return f"refused by us: {reason}"
         case "dead":
@@ -75,7 +99,7 @@ def _unseen(explanation: Explanation) -> str:
 
 def _waiting(explanation: Explanation, now: Instant) -> str:
     """The one thing it waits for first of all."""
-    host, robots, queue = explanation.host, explanation.robots, explanation.queue
+    host, robots, queue, site = explanation.host, explanation.robots, explanation.queue, explanation.site
     if host and host.sick_until > now:
         rest = words.ahead(host.sick_until, now)
         return f"waiting: its host failed too often and rests until {rest}{_last_failure(explanation)}"
@@ -84,6 +108,10 @@ def _waiting(explanation: Explanation, now: Instant) -> str:
             f"waiting: robots.txt cannot be had ({robots.reason}), which forbids everything; "
             f"it is asked for again {words.ahead(_asked_again(robots, host), now)}"
         )
+    if explanation.trap:
+        return f"waiting, and refused when its turn comes: it is part of a trap{_place(queue)}"
+    if site and site.spent and not (queue and queue.retry_at > site.until):
+        return f"waiting: {budgeted(site, now)}"
     if queue and queue.retry_at:
         return f"waiting to be tried again {words.ahead(queue.retry_at, now)}{_attempts(explanation, queue)}"
     return f"waiting in the queue of its host{_place(queue)}"
@@ -110,15 +138,119 @@ def _place(queue: Queued | None) -> str:
     if queue is None:
         return ""
     before = f"more than {MAX_PLACE:,}" if queue.before >= MAX_PLACE else f"{queue.before:,}"
-    return f", {before} before it (priority {queue.bucket}, 0 is the most urgent)"
+    return f", {before} before it (bucket {queue.bucket}, 0 is the most urgent)"
+
+
+def budgeted(site: SiteSays, now: Instant) -> str:
+    """Why a site is not asked, and until when."""
+    match site.spent:
+        case "day":
+            return (
+                f"its site has had {site.today:,} pages today, of {site.allowance:,} a day it may have "
+                f"({site.setting}); it goes on {words.ahead(site.until, now)}"
+            )
+        case "share":
+            return (
+                f"its site has had {words.plural(site.fetched, 'page')}, all of its share of the crawl (budget.share)"
+            )
+    return f"its site has had the {words.plural(site.fetched, 'page')} it may have in all (budget.pages)"
+
+
+# -- what was decided ------------------------------------------------------------------------------------------------
+
+
+def _trap(trap: Trapped) -> list[str]:
+    if not trap.since:
+        return []
+    pardoned = ", pardoned since" if trap.pardoned else ""
+    return [
+        _row("trap", f"{_titled(trap)}: {words.plural(trap.refused, 'URL')} refused since {words.moment(trap.since)}"),
+        _row("", f"stopped at {trap.example}{pardoned}"),
+    ]
+
+
+def _titled(trap: Trapped) -> str:
+    """What is refused on sight is listed by name and shape, what was learned by its shape alone."""
+    return trap.shape if trap.shape.startswith(trap.name) else f"{trap.name} {trap.shape}"
+
+
+def _trail(trail: list[Tried]) -> list[str]:
+    return [
+        _row("tried" if number == 1 else "", f"{number}  {words.moment(each.at)}  {each.reason}")
+        for number, each in enumerate(trail, 1)
+    ]
+
+
+_SOURCES = {
+    "a": "a link", "area": "an image map", "frame": "a frame", "canonical": "a canonical link", "refresh": "a refresh",
+    "redirect": "a redirect", "seed": "a seed", "sitemap": "listed in a sitemap", "feed": "listed in a feed",
+    LISTING: "a sitemap",
+}  # fmt: skip
+
+
+def _score(score: Score, found: Found | None, queue: Queued | None) -> list[str]:
+    parts = " + ".join(f"{name} {part:.3f}" for name, part in score.parts.items())
+    kind = found.kind if found else "a"
+    depth = words.plural(found.depth, "link") if found else "?"
+    copy = "never fetched" if score.stale >= 1.0 else f"our copy is {score.stale:.0%} likely stale"
+    looks = f", looks like a {score.looks_like} page" if score.looks_like in ("news", "blog") else ""
+    lines = [
+        _row("score", f"{score.total:.3f} = {parts}"),
+        _row(
+            "",
+            f"cash of {_cash(score.cash)}, {words.plural(score.linkers, 'linking site')}, "
+            f"{words.plural(score.taken, 'page')} of the site taken",
+        ),
+        _row(
+            "",
+            f"{copy}; {_SOURCES.get(kind, kind)}{looks}; "
+            f"{depth} from a seed, {words.plural(score.steps, 'step')} from the root of its host",
+        ),
+    ]
+    if score.last:
+        lines.append(_row("", f"last of all: {score.last}"))
+    if queue and queue.bucket != score.bucket:
+        lines.append(_row("", f"queued in bucket {queue.bucket}; by what is known now it would be {score.bucket}"))
+    return lines
+
+
+def _cash(cash: float) -> str:
+    return f"{cash:.2f} pages" if cash >= 0.01 or not cash else "below 0.01 pages"
+
+
+def _again(again: Again, now: Instant) -> list[str]:
+    when = f"due since {words.moment(again.due)}" if again.due <= now else words.ahead(again.due, now)
+    lines = [_row("again", f"{when}, {again.tier}"), _row("", _basis(again))]
+    if again.told:
+        checked = f"{again.truthful:,} of {again.dated:,} were right" if again.dated else "none was checked yet"
+        said = f"its site says it changed {words.moment(again.told)}"
+        lines.append(_row("", f"{said}; its dates are trusted {again.trust:.0%} ({checked})"))
+    return lines
+
+
+def _basis(again: Again) -> str:
+    every = words.span(again.every)
+    match again.basis:
+        case "ttl":
+            return f"its job asks for it every {every}"
+        case "kind":
+            return f"visited once so far; pages of its kind ({again.kind}) are taken to change about every {every}"
+    return (
+        f"it changes about every {every}, from {words.plural(again.visits, 'visit')}, {again.changes:,} of them changed"
+    )
+
+
+def _job(job: JobSays) -> str:
+    ttl = f", every {words.span(job.ttl)}" if job.ttl else ""
+    return f"{job.id} ({job.name}), {job.priority} priority{ttl}, to depth {job.max_depth}"
 
 
 # -- what it rests on ------------------------------------------------------------------------------------------------
 
 
 def _visit(visit: Visited, verdict: str) -> list[str]:
-    asked = "judged" if verdict == "blocked" else "asked"
-    lines = [_row(asked, words.moment(visit.at))]
+    unasked = verdict == "blocked" or visit.reason.startswith((TRAP, "budget: "))
+    lines = [_row("judged" if unasked else "asked", words.moment(visit.at))]
     if visit.digest:
         lines.append(
             _row("content", f"{visit.content_type or 'no type'}, {words.size(visit.size)}, sha256 {visit.digest}")
@@ -175,4 +307,22 @@ def _host(host: HostSays, now: Instant) -> list[str]:
     ]
     if host.failures:
         lines.append(_row("", f"{words.plural(host.failures, 'failure')} in a row"))
+    return lines
+
+
+def _site(site: SiteSays, now: Instant) -> list[str]:
+    earned = "a seed vouches for it" if site.vouched else f"{words.plural(site.linkers, 'linking site')}"
+    new = f"{site.novel:.0%} of its pages new" if site.fetched else "nothing known of its pages yet"
+    lines = [
+        _row(
+            "site",
+            f"{site.site}: {words.plural(site.fetched, 'page')}, {site.today:,} today of {site.allowance:,} a day "
+            f"({earned})",
+        ),
+        _row("", new + (f"; {words.plural(site.traps, 'trap')}" if site.traps else "")),
+    ]
+    if site.spent:
+        lines.append(_row("", budgeted(site, now)))
+    if site.flagged:
+        lines.append(_row("", f"flagged: {site.flagged}"))
     return lines

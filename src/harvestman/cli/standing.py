@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from pathlib import Path
 
 import msgspec
 
-from harvestman.cli import words
-from harvestman.jobs import Jobs
+from harvestman.cli import jobstand, judged, words
+from harvestman.cli.jobstand import JobStanding
+from harvestman.cli.judged import SiteSays
+from harvestman.cli.settings import remembered_config
 from harvestman.layout import CrawlFile, Layout
 from harvestman.lock import is_locked
-from harvestman.model import Instant, Job, Tally
-from harvestman.views import Census, SickHost, View, disk_use
+from harvestman.model import Instant, Tally
+from harvestman.views import Census, SickHost, SitesCount, View, disk_use
 
 SICK_SHOWN = 10
+ALERTS_SHOWN = 5
 
 
 class Standing(msgspec.Struct):
@@ -24,10 +28,13 @@ class Standing(msgspec.Struct):
     data: str
     running: bool
     crawl: CrawlFile
-    jobs: list[Job]
+    jobs: list[JobStanding]
     seeds: int
     tally: Tally
     census: Census
+    sites: SitesCount
+    spent_sites: list[SiteSays]
+    """Sites with URLs queued that have used up what they may have."""
     sick_hosts: list[SickHost]
     disk: dict[str, int]
 
@@ -36,16 +43,17 @@ def look(data: Path, top: int, now: Instant) -> Standing:
     """Count everything."""
     layout = Layout(data)
     with View(layout) as view:
-        census = view.census(top, _tell)
+        census = view.census(top, now, _tell)
         sick = asyncio.run(view.sick(now))
+        spent = judged.spent(asyncio.run(view.waiting_sites()), remembered_config(data), now)
         if census.urls and sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
-        facts, tally = view.facts, view.tally()
-    jobs = Jobs(layout)
-    seeds = sum(jobs.count(job.id) for job in jobs.all())
+        facts, tally, sites = view.facts, view.tally(), view.sites_count()
+    jobs = jobstand.look(layout)
     return Standing(
-        str(layout.data), is_locked(data), facts, jobs.all(), seeds, tally, census, sick, disk_use(layout.data)
-    )
+        str(layout.data), is_locked(data), facts, jobs, sum(job.seeds for job in jobs), tally, census, sites, spent,
+        sick, disk_use(layout.data),
+    )  # fmt: skip
 
 
 def as_json(standing: Standing) -> str:
@@ -64,7 +72,7 @@ _MEANING = {
     "redirected": "redirected",
     "gone": "gone (4xx)",
     "blocked": "forbidden by robots.txt",
-    "refused": "refused by us (type, size, address)",
+    "refused": "refused by us (traps, type, size, address)",
     "dead": "dead letters (all attempts failed)",
 }
 
@@ -81,11 +89,65 @@ def told(standing: Standing, now: Instant) -> str:
     lines += [f"  {census.by_status[name]:>12,}    {meaning}" for name, meaning in _MEANING.items()]
     if census.retrying:
         lines.append(f"  {census.retrying:>12,}  of the waiting ones failed before and will be tried again")
-    lines += ["", f"errors        {words.listed(tally.errors, 6) or 'none'}"]
+    lines += ["", _row("revisits", _tiers(census)), _row("errors", words.listed(tally.errors, 6) or "none")]
     if census.dead:
-        lines.append(f"dead letters  {words.listed(census.dead, 8)}")
-    lines += [f"sick hosts    {_sick(standing.sick_hosts, now)}", f"on disk       {_disk(standing.disk)}"]
-    return "\n".join([*lines, *_hosts(census)])
+        lines.append(_row("dead letters", words.listed(census.dead, 8)))
+    lines += [_row("sick hosts", _sick(standing.sick_hosts, now)), *_decided(standing, now)]
+    return "\n".join([*lines, _row("on disk", _disk(standing.disk)), *_jobs(standing), *_hosts(census)])
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name:<14}{text}"
+
+
+def _below(lines: list[str]) -> str:
+    """Lines one below the other, beside the name of a row."""
+    return f"\n{'':<14}".join(lines)
+
+
+def _tiers(census: Census) -> str:
+    return f"{', '.join(f'{name} {count:,}' for name, count in census.tiers.items())}; {census.due:,} due now"
+
+
+def _decided(standing: Standing, now: Instant) -> list[str]:
+    """Traps, flags, budgets and alerts, when there are any."""
+    lines, sites, see = [], standing.sites, f"{words.program()} traps {shlex.quote(standing.data)}"
+    if refused := trapped(standing.tally.traps):
+        where = f"{words.plural(sites.shapes, 'shape')} on {words.plural(sites.trapped, 'site')}"
+        lines.append(_row("traps", _below([refused, f"{where}: {see}"])))
+    if sites.flagged:
+        lines.append(_row("flagged", f"{words.plural(sites.flagged, 'site')} to be looked at: {see}"))
+    if standing.spent_sites:
+        lines.append(_row("budgets", _below(_spent(standing.spent_sites, now))))
+    if alerts := standing.tally.alerts[-ALERTS_SHOWN:]:
+        lines.append(_row("alerts", _below(alerts)))
+    return lines
+
+
+def trapped(traps: dict[str, int]) -> str:
+    """'123 URLs refused (calendar 100, session id 23)', or nothing."""
+    counts = {name: count for name, count in traps.items() if count > 0}
+    return f"{words.plural(sum(counts.values()), 'URL')} refused ({words.listed(counts, 8)})" if counts else ""
+
+
+def _spent(sites: list[SiteSays], now: Instant) -> list[str]:
+    shown = [f"{each.site}: {_limit(each, now)}" for each in sites[:SICK_SHOWN]]
+    more = [f"and {len(sites) - SICK_SHOWN:,} more"] if len(sites) > SICK_SHOWN else []
+    return [f"{words.plural(len(sites), 'site')} with URLs queued used up", *shown, *more]
+
+
+def _limit(site: SiteSays, now: Instant) -> str:
+    match site.spent:
+        case "day":
+            return f"{site.today:,} pages today ({site.setting}), goes on {words.ahead(site.until, now)}"
+        case "share":
+            return f"{words.plural(site.fetched, 'page')} (budget.share)"
+    return f"{words.plural(site.fetched, 'page')} (budget.pages)"
+
+
+def _jobs(standing: Standing) -> list[str]:
+    """When there are several."""
+    return ["", *jobstand.told(standing.jobs).splitlines()] if len(standing.jobs) > 1 else []
 
 
 def _title(standing: Standing) -> str:
@@ -103,7 +165,7 @@ def _sick(hosts: list[SickHost], now: Instant) -> str:
         return "none"
     shown = [f"{each.host} until {words.ahead(each.until, now)}" for each in hosts[:SICK_SHOWN]]
     more = [f"and {len(hosts) - SICK_SHOWN:,} more"] if len(hosts) > SICK_SHOWN else []
-    return "\n              ".join([f"{len(hosts):,}", *shown, *more])
+    return _below([f"{len(hosts):,}", *shown, *more])
 
 
 def _disk(sizes: dict[str, int]) -> str:

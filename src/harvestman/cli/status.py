@@ -13,7 +13,7 @@ KINDS = ("waiting", "fetched", "duplicate", "redirected", "gone", "blocked", "re
 EPILOG = """\
 examples:
   harvestman status crawl-data
-  harvestman status crawl-data --json | jq .census.by_status
+  harvestman status crawl-data --json | jq '.census.by_status, .census.tiers, .tally.traps'
   harvestman status crawl-data --urls dead --limit 0 > dead.tsv
 
 A crawl may be running meanwhile; what it has committed is counted. A million URLs take a few seconds."""
@@ -23,7 +23,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb and its options."""
     verb = verbs.add_parser(
         "status", help="how a crawl stands",
-        description="How a crawl stands: URLs by status, hosts, dead letters, disk.",
+        description="How a crawl stands: URLs by status, hosts, revisits, traps, dead letters, alerts, disk.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     verb.set_defaults(run=run)

@@ -8,10 +8,12 @@ import time
 
 import msgspec
 
-from harvestman.cli import jobstand, nothing, words
+from harvestman.cli import jobstand, judged, nothing, words
 from harvestman.cli.jobstand import JobStanding
+from harvestman.cli.judged import SiteSays
 from harvestman.cli.nothing import FailedSeed, failed_seeds
 from harvestman.cli.progress import STEADY_AFTER, queued
+from harvestman.cli.standing import ALERTS_SHOWN, trapped
 from harvestman.config import Config
 from harvestman.layout import Layout
 from harvestman.model import Instant
@@ -38,7 +40,11 @@ class Summary(msgspec.Struct):
     waiting: int
     errors: dict[str, int]
     by_status: dict[str, int] | None
+    traps: dict[str, int]
+    alerts: list[str]
     sick_hosts: list[SickHost]
+    spent_sites: list[SiteSays]
+    """Sites with URLs queued that have used up what they may have."""
     seconds: float
     cpu_seconds: float
     workers: int
@@ -56,15 +62,17 @@ def summarise(ending: Ending, layout: Layout, config: Config, bare: frozenset[st
     with View(layout) as view:
         tally = view.tally()
         counted = tally.discovered <= COUNTED_UP_TO
-        census = view.census(0, lambda number: None) if counted else None
+        census = view.census(0, now, lambda number: None) if counted else None
         sick = asyncio.run(view.sick(now))
+        spent = judged.spent(asyncio.run(view.waiting_sites()), config, now)
     failed = asyncio.run(failed_seeds(layout, config, bare, now)) if fetched_nothing(ending) else []
     waiting = census.by_status["pending"] if census else queued(tally)
     return Summary(
         ending.reason, str(layout.data), tally.pages, progress.run_pages, tally.duplicates, tally.bytes,
         tally.requests, tally.discovered, tally.blocked, waiting, tally.errors,
-        census.by_status if census else None, sick, round(progress.elapsed, 3), round(progress.cpu, 3),
-        progress.workers, progress.restarts, config.limits.patience, jobstand.look(layout), failed,
+        census.by_status if census else None, tally.traps, tally.alerts, sick, spent,
+        round(progress.elapsed, 3), round(progress.cpu, 3), progress.workers, progress.restarts,
+        config.limits.patience, jobstand.look(layout), failed,
     )  # fmt: skip
 
 
@@ -98,13 +106,40 @@ def told(summary: Summary, resume: str) -> str:
         _row("pages", f"{summary.pages:,}, {summary.duplicates:,} of them duplicates, {words.size(summary.bytes)}"),
         _row("URLs found", f"{summary.discovered:,}{_statuses(summary)}"),
         _row("robots.txt", f"forbids {words.plural(summary.blocked, 'URL')}"),
+        *_trapped(summary),
         _row("errors", f"{sum(summary.errors.values()):,}{_bracketed(words.listed(summary.errors, 5))}"),
         _row("still queued", f"{words.plural(summary.waiting, 'URL')}{_why_queued(summary)}"),
+        *_spent(summary),
+        *(_row("alert", alert) for alert in summary.alerts[-ALERTS_SHOWN:]),
         _row("data", f"{summary.data}: raw records in warc/, pages in pages/, what is known of each URL in state/"),
     ]
     if summary.restarts:
         lines.append(_row("restarts", f"{summary.restarts} of a worker; see {summary.data}/logs"))
     return "\n".join([*lines, *_jobs(summary), "", *_next_steps(summary, resume)])
+
+
+def _trapped(summary: Summary) -> list[str]:
+    refused = trapped(summary.traps)
+    return [_row("traps", refused)] if refused else []
+
+
+def _spent(summary: Summary) -> list[str]:
+    """Sites that could have gone on with a larger budget: with the settings that give them one."""
+    lines = []
+    days = [site for site in summary.spent_sites if site.spent == "day"]
+    shares = sum(site.spent == "share" for site in summary.spent_sites)
+    if days:
+        had = f"{_have(len(days))} had all pages of the day: a larger {' or '.join(sorted({d.setting for d in days}))}"
+        lines.append(_row("budget", f"{had} gives more, else they come from {words.moment(days[0].until)} on"))
+    if shares:
+        lines.append(
+            _row("budget", f"{_have(shares)} had a whole share of the crawl: a larger budget.share gives more")
+        )
+    return lines
+
+
+def _have(sites: int) -> str:
+    return f"{words.plural(sites, 'site')} {'has' if sites == 1 else 'have'}"
 
 
 def _jobs(summary: Summary) -> list[str]:

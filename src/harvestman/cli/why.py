@@ -16,9 +16,10 @@ examples:
   harvestman why https://example.org/private/page
   harvestman why example.org/page --data my-crawl --json
 
-Says of a fetched URL when, and where its raw record lies; of a forbidden one which line of which robots.txt forbids it;
-of a waiting one what it waits for; of a duplicate, whose; of one never seen, whether the crawl would take it; and of
-each how it was found. The crawl may be running meanwhile."""
+Says of a fetched URL when, where its raw record lies, and when it is visited again and why; of a forbidden one which
+line of which robots.txt forbids it; of a waiting one what it waits for, and its score by parts; of a refused one the
+trap; of a dead letter every attempt; of a duplicate, whose; of one never seen, whether the crawl would take it; and of
+each how it was found, its job, its host and its site. The crawl may be running meanwhile."""
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -152,6 +152,7 @@ class RocksState:
         self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._handle: dict[str, ColumnFamily] = {name: self._db.get_column_family_handle(name) for name in FAMILIES}
         self._commits = self._last_fresh()
+        self._heads: dict[str, dict[bytes, bytes]] = {}
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -180,13 +181,32 @@ class RocksState:
         return self._dated("revisit", until, limit)
 
     def _dated(self, family: str, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
+        if limit <= 0:
+            return []
         found: list[tuple[Instant, UrlId]] = []
-        for partition in self._partitions_with(family):
-            start, end = _u16(partition), _u16(partition) + _u64(int(until * 1000) + 1)
-            for key, _ in self._scan(family, start, end, limit):
-                found.append((Instant(_read_u64(key, 2)[0] / 1000), UrlId(key[10:])))
+        heads = self._schedule(family)
+        for partition, head in heads.items():
+            end = partition + _u64(int(until * 1000) + 1)
+            keys = [key for key, _ in self._scan(family, head, end, limit)] if head < end else []
+            heads[partition] = keys[0] if keys else max(head, end)
+            found += [(Instant(_read_u64(key, 2)[0] / 1000), UrlId(key[10:])) for key in keys]
         found.sort()
         return found[:limit]
+
+    def _schedule(self, family: str) -> dict[bytes, bytes]:
+        """Of each partition a key that no entry is below: what was removed before it is not walked over again."""
+        heads = self._heads.get(family)
+        if heads is None:
+            heads = self._heads[family] = {
+                _u16(partition): _u16(partition) for partition in self._partitions_with(family)
+            }
+        return heads
+
+    def _schedule_entry(self, family: str, key: bytes) -> None:
+        heads = self._schedule(family)
+        head = heads.get(key[:2])
+        if head is None or key < head:
+            heads[key[:2]] = key
 
     async def hosts(self, names: Sequence[tuple[Partition, HostKey]]) -> list[HostRecord | None]:
         keys = [_host_key(partition, host) for partition, host in names]
@@ -242,12 +262,13 @@ class RocksState:
             delete(_queue_key(partition, host, bucket, seq), handle["queue"])
         for when, url in changes.undue:
             delete(_due_key(when, url), handle["due"])
-        for when, url in changes.due:
-            put(_due_key(when, url), b"", handle["due"])
         for when, url in changes.unrevisit:
             delete(_due_key(when, url), handle["revisit"])
-        for when, url in changes.revisit:
-            put(_due_key(when, url), b"", handle["revisit"])
+        for family, entries in (("due", changes.due), ("revisit", changes.revisit)):
+            for when, url in entries:
+                key = _due_key(when, url)
+                put(key, b"", handle[family])
+                self._schedule_entry(family, key)
         for site, (partition, site_record) in changes.sites.items():
             put(_host_key(partition, site), _encode(site_record), handle["site"])
         for host, (partition, host_record) in changes.hosts.items():
@@ -308,6 +329,7 @@ class RocksState:
 
     def copy_partition(self, source: RocksState, partition: Partition) -> None:
         """Take over every row of a partition from another database; what is here of it is older and goes."""
+        self._heads.clear()
         for family in PARTITIONED[:-1]:
             batch = WriteBatch(raw_mode=True)
             batch.delete_range(_u16(partition), _u16(partition + 1), self._handle[family])
@@ -333,6 +355,7 @@ class RocksState:
 
     def drop_foreign(self, owns: Callable[[Partition], bool]) -> None:
         """Remove what is left of partitions that moved away; the outbox stays, it is about others by nature."""
+        self._heads.clear()
         batch = WriteBatch(raw_mode=True)
         for family in PARTITIONED[:-1]:
             for partition in self._partitions_with(family):
@@ -391,6 +414,7 @@ class RocksState:
 
     def write_rows(self, put: Sequence[Row], delete: Sequence[Row] = ()) -> None:
         """In one atomic commit."""
+        self._heads.clear()
         batch = WriteBatch(raw_mode=True)
         for family, key, value in put:
             batch.put(key, value, self._handle[family])
@@ -404,6 +428,7 @@ class RocksState:
 
     def renew(self, family: str) -> None:
         """An empty family in place of one that cannot be read: its files are given up, whatever is in them."""
+        self._heads.clear()
         self._handle.pop(family)
         self._family.pop(family).close()
         self._db.drop_column_family(family)

@@ -52,6 +52,8 @@ from harvestman.ports import Changes, Jobs, Pending, State
 
 BUDGET_PAUSE = 3_600.0
 """A site without budget left is looked at again after this many seconds, so that a larger budget takes effect soon."""
+TRAIL = 10
+"""Failed attempts that a URL's record keeps, the latest."""
 BLOCKED_AT_ONCE = 256
 """URLs refused by robots.txt in one go before other hosts have their turn."""
 
@@ -163,7 +165,7 @@ class Frontier:
         self._leased += 1
         if address:
             self._gates.at(address).busy = True
-        wanted.address, wanted.site = address, host.site
+        wanted.address, wanted.site, wanted.failing = address, host.site, host.clock.failures > 0
         return wanted
 
     def _passes(self, host: Host, address: str, now: Instant) -> bool:
@@ -327,7 +329,7 @@ class Frontier:
         """
         host = self._return(lease, answer, chance)
         head = self._consume(host)
-        self._record(host, head.id, head.record, decision, visit, links)
+        self._record(host, lease, head.record, decision, visit, links)
         host.fetched += decision.status is Status.FETCHED
         self._back(host, answer.finished)
 
@@ -346,20 +348,20 @@ class Frontier:
         host.clock = replace(host.clock, next_allowed=max(before, host.clock.next_allowed))
         self.changes.unqueued.append((partition, name, record.bucket, record.seq))
         await self._site_of(host, visit.at)
-        self._record(host, lease.id, record, decision, visit, links)
+        self._record(host, lease, record, decision, visit, links)
         self.changes.hosts[name] = (partition, host.record())
         self._enqueue(host)
 
     def _record(
-        self, host: Host, url: UrlId, record: UrlRecord, decision: Decision, visit: Visit, links: Sequence[str]
+        self, host: Host, lease: Lease, record: UrlRecord, decision: Decision, visit: Visit, links: Sequence[str]
     ) -> None:
-        before, record.visit = record.visit, visit
+        url, before, record.visit = lease.id, record.visit, visit
         self._settled(record, decision.status)
         if decision.rename:
             record.url, record.hops = decision.rename, record.hops + 1
         elif decision.error:
-            record.attempts += 1
-            record.trail.append(Attempt(visit.at, decision.reason))
+            record.attempts += not lease.failing
+            record.trail = [*record.trail[1 - TRAIL :], Attempt(visit.at, decision.reason)]
             _remember(visit, before)
         else:
             record.attempts = 0

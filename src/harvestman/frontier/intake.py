@@ -23,6 +23,8 @@ from harvestman.ports import Jobs, State
 
 AT_ONCE = 1_000
 """URLs that fall due and are queued in one go."""
+SAME = 0.01
+"""Seconds: State keeps dates to the millisecond."""
 SETTLED_FOR_GOOD = (Status.REFUSED,)
 
 
@@ -213,29 +215,28 @@ class Intake:
 
     async def ripen(self, now: Instant, visits_until: Instant) -> int:
         """Put what is due back into the hosts' queues; returns how many of them are further visits."""
-        changes = self._staging.changes
         retries = await self._state.due(now, AT_ONCE)
-        changes.undue += retries
         visits = await self._state.revisits(Instant(min(now, visits_until)), self._affordable(now))
-        changes.unrevisit += visits
-        self._spendable -= len(visits)
-        due = [*retries, *visits]
-        if not due:
-            return 0
-        records = await self._state.records([url for _, url in due])
-        waiting = [(when, url, record) for (when, url), record in zip(due, records, strict=True) if record is not None]
-        places = [self._router.place(host_of(record.url)) for _, _, record in waiting]
+        due = [(when, url, True) for when, url in retries] + [(when, url, False) for when, url in visits]
+        # What has just been changed and is not committed yet is looked at in the next round.
+        due = [entry for entry in due if entry[1] not in self._staging.changes.records]
+        records = await self._state.records([url for _, url, _ in due]) if due else []
+        places = [self._router.place(host_of(record.url)) for record in records if record is not None]
         await self._sites.bring({(partition, site) for _, site, partition in places}, now)
         queued = 0
-        for (when, url, record), (host, site, partition) in zip(waiting, places, strict=True):
-            again = record.status is not Status.PENDING
+        for (when, url, retry), record in zip(due, records, strict=True):
+            (self._staging.changes.undue if retry else self._staging.changes.unrevisit).append((when, url))
             # An entry counts only if the record agrees: the date may have been changed since.
-            if abs(record.due - when) > 0.01 or url in changes.records:
-                continue
-            if again:
-                record.bucket = self.bucket(record, self._sites[site], urgency.need(record, now))
-                queued += 1
-            else:
-                record.due = Instant(0.0)
-            self._staging.queue(partition, host, url, record, now)
+            if record is not None and abs(record.due - when) < SAME and url not in self._staging.changes.records:
+                self._ripe(url, record, now)
+                queued += not retry
+        self._spendable -= queued
         return queued
+
+    def _ripe(self, url: UrlId, record: UrlRecord, now: Instant) -> None:
+        host, site, partition = self._router.place(host_of(record.url))
+        if record.status is Status.PENDING:
+            record.due = Instant(0.0)
+        else:
+            record.bucket = self.bucket(record, self._sites[site], urgency.need(record, now))
+        self._staging.queue(partition, host, url, record, now)

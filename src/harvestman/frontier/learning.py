@@ -51,7 +51,8 @@ class Learning:
         budget.spent(site, now)
         old, due = record.change, record.due
         change = self._again(site, record, old, visit, before) if old else self._first(site, record, visit, links)
-        previous = Seconds(due - old.looked) if old else None
+        # A visit that needed several attempts has no date of its own any more.
+        previous = Seconds((due or now) - old.looked) if old else None
         record.change = change
         record.due = self._next(record, change, previous)
         if old and previous:

@@ -71,7 +71,8 @@ def _after_failure(
         wait = max(wait, retry_after(answer.headers, now) or Seconds(0.0))
     after_all = HostClock(Instant(now + wait), delay, failures)
     if failures >= retry.sick_after:
-        sick = Instant(now + max(wait, retry.sick_for))
+        # Not to the second: a host that comes and goes by the clock would be met in the same bad hour every time.
+        sick = Instant(now + max(wait, retry.sick_for * (1.0 + chance / 4)))
         return replace(after_all, sick_until=sick, next_allowed=sick, failures=0)
     return after_all
 

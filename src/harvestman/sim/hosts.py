@@ -57,7 +57,7 @@ class Feature(enum.StrEnum):
     NESTED = "nested"
     FACETS = "facets"
     FARM = "farm"
-    """A content farm: 19 of 20 pages say the same."""
+    """A content farm: 24 of 25 pages say the same."""
     HUB = "hub"
     """It has a page with thousands of links to other sites."""
     NXDOMAIN = "nxdomain"

@@ -125,9 +125,9 @@ def _query(chosen: dict[str, str], turn: int) -> str:
 
 
 def _service(path: str, plan: Plan) -> Odd | None:
-    """A content farm: the same words for every town, 19 such pages for each ordinary one, all near its home."""
+    """A content farm: the same words for every town, 24 such pages for each ordinary one, all near its home."""
     found = _SERVICE.fullmatch(path)
-    last = 19 * plan.pages
+    last = 24 * plan.pages
     if found is None or not 0 <= int(found[1]) < last or path != _offer(int(found[1])):
         return None
     number = int(found[1])

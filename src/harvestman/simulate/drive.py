@@ -225,7 +225,7 @@ class Drive:
         assert record is not None
         answer, reply = _answer(asked), asked.reply
         before = msgspec.structs.replace(record)
-        decision = self._decide(lease, answer, record.attempts + 1)
+        decision = self._decide(lease, answer, record.attempts + (not lease.failing))
         if decision.status is Status.FETCHED and reply.digest:
             decision = self._recognise(record, reply, known, decision, answer)
         visit = _visit(record, asked, decision)

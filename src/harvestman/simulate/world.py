@@ -13,7 +13,7 @@ from random import Random
 import msgspec
 
 from harvestman.config import Config
-from harvestman.embedded.state import WAITING, id_in
+from harvestman.embedded.state import WAITING, RocksState, id_in
 from harvestman.frontier.book import RobotsBook
 from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Router
@@ -30,8 +30,8 @@ from harvestman.simulate.optimum import best_freshness
 from harvestman.simulate.panel import Panel
 from harvestman.simulate.plan import DAY, START, Plan
 from harvestman.simulate.report import FateUse, Freshness, Machine, Politeness, Report, Sample, SiteUse
-from harvestman.simulate.schedule import PARTITIONS, SimulatedState
 
+PARTITIONS = 1
 SAMPLES = 120
 PANEL = 2_000
 """Pages that freshness is measured on."""
@@ -115,7 +115,8 @@ class Simulation:
         self._existing = self.web.hosts.pages()
         self._half: tuple[float, int] = (0.0, 0)
         """When the second half began, and the revisits until then."""
-        self._state = SimulatedState(directory, config.memory)
+        sizes = config.memory
+        self._state = RocksState(directory, cache_bytes=sizes.cache_bytes, write_buffer=sizes.write_buffer)
         router = Router(PARTITIONS)
         rng = Random(wish.plan.seed)
         self._frontier = Frontier(
