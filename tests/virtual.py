@@ -265,7 +265,7 @@ class Drive:
 
     async def _settle(self, lease: Lease, reply: Reply, answer: Answer) -> None:
         chance = self._rng.random()
-        attempts = 1 if lease.record is None else lease.record.attempts + (not lease.failing)
+        attempts = 1 if lease.record is None else lease.record.attempts + (not outcomes.excused(lease, answer))
         rules = self.settings
         decision = outcomes.decide(lease.url, answer, attempts, lease.hops, rules.retry, rules.limits, chance)
         target = decision.target or decision.rename

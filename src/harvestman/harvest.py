@@ -39,7 +39,7 @@ from harvestman.pages.parse import parse
 from harvestman.pages.sitemap import looks_like, read, sources
 from harvestman.policy import traps
 from harvestman.policy.importance import PAGE, Grains, Importance, rank, share
-from harvestman.policy.outcomes import Decision, decide
+from harvestman.policy.outcomes import Decision, decide, excused
 from harvestman.policy.urls import host_of
 from harvestman.ports import Content, Jobs, State
 from harvestman.store.records import sha256 as payload_digest
@@ -120,7 +120,7 @@ class Harvest:
 
     def __init__(
         self, config: Config, state: State, warc: WarcWriter, router: Router, jobs: Jobs, rng: Random,
-        accept: AcceptUrl | None = None,
+        fanned: dict[str, int], accept: AcceptUrl | None = None,
     ) -> None:  # fmt: skip
         self._config = config
         self._state = state
@@ -133,8 +133,8 @@ class Harvest:
         """By job: the links met lately."""
         self._between = Importance(config.memory.recent_links // 2)
         """The pairs of sites that were seen to be linked."""
-        self.fanned: dict[str, int] = {}
-        """Pages with too many links, by what they were taken for."""
+        self._fanned = fanned
+        """Counts pages with too many links, by what they were taken for."""
         self.contents: dict[bytes, Content] = {}
         """Content first seen in this group: to be committed with it."""
 
@@ -158,9 +158,9 @@ class Harvest:
 
     def _judge(self, lease: Lease, record: UrlRecord, answer: Answer, ref: RecordRef | None) -> Taken:
         config = self._config
-        decision = decide(
-            lease.url, answer, record.attempts + (not lease.failing), record.hops, config.retry, config.limits, self._rng.random()
-        )
+        attempts = record.attempts + (not excused(lease, answer))
+        chance = self._rng.random()
+        decision = decide(lease.url, answer, attempts, record.hops, config.retry, config.limits, chance)
         taken = Taken(lease, record, answer, decision, ref=ref)
         if decision.status is Status.FETCHED and isinstance(answer, Response) and answer.status != NOT_MODIFIED:
             self._decode(taken, answer)
@@ -264,7 +264,7 @@ class Harvest:
         fan = traps.fan_out(foreign, len(found), self._config.traps)
         if fan is None:
             return found, share(_to_give(taken.record), len(found))
-        self.fanned[fan.name] = self.fanned.get(fan.name, 0) + 1
+        self._fanned[fan.name] = self._fanned.get(fan.name, 0) + 1
         return found[: fan.keep], share(_to_give(taken.record) if fan.important else 0.0, len(found))
 
     def _lately(self, job: int) -> Importance:
@@ -337,7 +337,7 @@ class Harvest:
 
 
 def _to_give(record: UrlRecord) -> float:
-    """What a page has for its links: its rank, once. If every visit gave it again, importance would grow without end."""
+    """What a page has for its links: its rank, once; given at every visit, importance would grow without end."""
     return rank(record.cash, record.kind == "seed") if record.change is None else 0.0
 
 

@@ -367,8 +367,10 @@ class Lease:
     job: int = 1
     depth: int = 0
     """Of the URL whose robots.txt is asked for: its sitemaps belong to the same job."""
-    failing: bool = False
-    """The host failed the last time: another failure is the host's, and no attempt of the URL."""
+    failures: int = 0
+    """How often the host has failed in a row ..."""
+    own: bool = False
+    """... and whether it was this URL that failed the last time."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -421,7 +423,7 @@ class Tally(msgspec.Struct):
     """Parcels of links from other workers."""
     errors: dict[str, int] = msgspec.field(default_factory=dict)
     traps: dict[str, int] = msgspec.field(default_factory=dict)
-    """URLs refused as part of a trap, by its name."""
+    """URLs refused as part of a trap, by its name; for 'fan-out' and 'link farm', pages with too many links."""
     alerts: list[str] = msgspec.field(default_factory=list)
     """What a person should look at: the last few."""
     jobs: dict[int, JobTally] = msgspec.field(default_factory=dict)

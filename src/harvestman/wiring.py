@@ -142,7 +142,7 @@ async def open_crawler(
     written = await state.mark("pages")
     log = PageLog(layout.pages, name, msgspec.msgpack.decode(written, type=tuple[str, int]) if written else None)
     warc = WarcWriter(layout.warc, name, software=f"Harvestman/{__version__}", contact=config.contact, now=now)
-    harvest = Harvest(config, state, warc, router, jobs, rng, accept)
+    harvest = Harvest(config, state, warc, router, jobs, rng, tally.traps, accept)
     bus: SocketBus | NoBus = NoBus()
     if sockets is not None and facts.workers > 1:
         bus = SocketBus(sockets, facts.workers, index, roster.owner)

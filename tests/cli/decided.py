@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 import msgspec
-from cli.crawled import HOME, THEN, host_site
+from cli import crawled
+from cli.crawled import HOME, host_site
 
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
@@ -33,6 +34,7 @@ from harvestman.policy.novelty import EVERY
 from harvestman.policy.urls import host_of
 from harvestman.ports import Changes
 
+THEN = crawled.THEN
 HOUR = 3600.0
 NEWS_TTL = Seconds(HOUR)
 CALENDAR = "/cal/{n}"

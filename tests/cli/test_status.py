@@ -39,7 +39,7 @@ def test_for_people(data: Path) -> None:
         "traps         123 URLs refused (calendar 100, session id 23)",
         "              2 shapes on 1 site: ",
         "flagged       1 site to be looked at: ",
-        "budgets       1 site with URLs queued used up",
+        "budgets       1 site with URLs queued and no budget left",
         "              spent.example: 10,000 pages today (budget.unearned_per_day), goes on 2026-09-22 00:00:00 UTC",
         f"alerts        2 {decided.ALERT}",
         f"              6 {decided.ALERT}",
@@ -82,7 +82,7 @@ def test_the_listing_names_job_and_date(data: Path, capsys: pytest.CaptureFixtur
 
 
 def ended(data: Path, monkeypatch: pytest.MonkeyPatch, config: Config | None = None) -> summary.Summary:
-    monkeypatch.setattr(summary.time, "time", lambda: NOW)
+    monkeypatch.setattr("harvestman.cli.summary.time.time", lambda: NOW)
     progress = Progress(6.0, decided.tally(), 5, {}, 2, 0, "done", 0.0, 0.1)
     return summary.summarise(Ending("finished", progress), Layout(data), config or Config())
 

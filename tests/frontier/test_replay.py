@@ -23,7 +23,7 @@ def stored(url: str, status: int, at: Instant, body: bytes = b"<title>x</title>"
 
 def harvest_of(drive: Drive, directory: Path) -> Harvest:
     warc = WarcWriter(directory / "warc", "w00", software="test", contact="", now=lambda: float(START))
-    return Harvest(Config(), drive.state, warc, drive.router, OneJob(), Random(1))
+    return Harvest(Config(), drive.state, warc, drive.router, OneJob(), Random(1), {})
 
 
 @in_a_loop

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harvestman.config import Limits, Retry
-from harvestman.model import Answer, Failure, FailureKind, Instant, Response, Status
+from harvestman.model import Answer, Failure, FailureKind, HostKey, Instant, Lease, Origin, Response, Status, UrlId
 from harvestman.policy import outcomes
 from harvestman.policy.outcomes import REDIRECTS, Decision, decide
 from harvestman.policy.urls import key
@@ -193,3 +193,23 @@ def test_failures_that_heal_slowly_are_tried_again_slowly(kind: FailureKind, slo
         waits.append(decision.retry_at - NOW)
     assert waits == [min(3600.0, slower * wait) for wait in (1.0, 2.0, 4.0, 8.0)]
     assert decided(failure(kind), 5).status is Status.DEAD
+
+
+def lease(failures: int, own: bool) -> Lease:
+    return Lease(HostKey("a.test"), "", URL, UrlId(b"1"), None, Origin("https://a.test"), failures=failures, own=own)
+
+
+def test_the_first_failure_of_a_host_is_the_urls() -> None:
+    assert not any(outcomes.excused(lease(0, own), failure(kind)) for kind in FailureKind for own in (True, False))
+
+
+def test_a_failure_after_another_urls_is_the_hosts() -> None:
+    assert outcomes.excused(lease(1, own=False), failure(FailureKind.TIMEOUT))
+    assert outcomes.excused(lease(1, own=False), response(500))
+
+
+def test_a_url_that_fails_again_and_again_has_itself_to_blame_but_for_what_no_page_can_do() -> None:
+    assert not outcomes.excused(lease(3, own=True), failure(FailureKind.TIMEOUT))
+    assert not outcomes.excused(lease(3, own=True), response(500))
+    assert outcomes.excused(lease(3, own=True), failure(FailureKind.CONNECT))
+    assert outcomes.excused(lease(3, own=True), response(429))

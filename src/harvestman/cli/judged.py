@@ -219,9 +219,11 @@ def site_says(site: SiteRecord, crawled: int, config: Config, now: Instant) -> S
 
 
 def _setting(site: SiteRecord, config: Config) -> str:
-    if novelty.farm(site, config.budget):
+    rules = config.budget
+    if novelty.farm(site, rules):
         return "budget.farm_cut"
-    return "budget.pages_per_day" if site.vouched else "budget.unearned_per_day"
+    most = site.vouched or rules.unearned_per_day >= rules.pages_per_day
+    return "budget.pages_per_day" if most else "budget.unearned_per_day"
 
 
 def spent(sites: Iterable[tuple[SiteRecord, int]], config: Config, now: Instant) -> list[SiteSays]:

@@ -32,7 +32,9 @@ def told(explanation: Explanation, now: Instant) -> str:
     if explanation.host:
         lines += _host(explanation.host, now)
     if explanation.site:
-        lines += _site(explanation.site, now)
+        lines += _site(explanation.site)
+        if explanation.site.spent and explanation.verdict != "waiting":
+            lines.append(_row("", budgeted(explanation.site, now)))
     return "\n".join(lines)
 
 
@@ -45,10 +47,10 @@ def _decided(explanation: Explanation, now: Instant) -> list[str]:
         lines += _trail(explanation.trail)
     if explanation.cure:
         lines.append(_row("cure", explanation.cure))
-    if explanation.score:
-        lines += _score(explanation.score, explanation.found, explanation.queue)
     if explanation.again:
         lines += _again(explanation.again, now)
+    if explanation.score:
+        lines += _score(explanation.score, explanation.found, explanation.queue)
     return lines
 
 
@@ -310,7 +312,7 @@ def _host(host: HostSays, now: Instant) -> list[str]:
     return lines
 
 
-def _site(site: SiteSays, now: Instant) -> list[str]:
+def _site(site: SiteSays) -> list[str]:
     earned = "a seed vouches for it" if site.vouched else f"{words.plural(site.linkers, 'linking site')}"
     new = f"{site.novel:.0%} of its pages new" if site.fetched else "nothing known of its pages yet"
     lines = [
@@ -321,8 +323,6 @@ def _site(site: SiteSays, now: Instant) -> list[str]:
         ),
         _row("", new + (f"; {words.plural(site.traps, 'trap')}" if site.traps else "")),
     ]
-    if site.spent:
-        lines.append(_row("", budgeted(site, now)))
     if site.flagged:
         lines.append(_row("", f"flagged: {site.flagged}"))
     return lines

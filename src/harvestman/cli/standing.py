@@ -133,7 +133,7 @@ def trapped(traps: dict[str, int]) -> str:
 def _spent(sites: list[SiteSays], now: Instant) -> list[str]:
     shown = [f"{each.site}: {_limit(each, now)}" for each in sites[:SICK_SHOWN]]
     more = [f"and {len(sites) - SICK_SHOWN:,} more"] if len(sites) > SICK_SHOWN else []
-    return [f"{words.plural(len(sites), 'site')} with URLs queued used up", *shown, *more]
+    return [f"{words.plural(len(sites), 'site')} with URLs queued and no budget left", *shown, *more]
 
 
 def _limit(site: SiteSays, now: Instant) -> str:

@@ -28,6 +28,7 @@ from harvestman.frontier.seen import Seen
 from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
 from harvestman.model import (
+    LISTING,
     Answer,
     Attempt,
     FailureKind,
@@ -44,7 +45,7 @@ from harvestman.model import (
     UrlRecord,
     Visit,
 )  # fmt: skip
-from harvestman.policy import budget, politeness, revisit, traps, urls
+from harvestman.policy import budget, outcomes, politeness, revisit, traps, urls
 from harvestman.policy.ladder import Standing
 from harvestman.policy.outcomes import Decision
 from harvestman.policy.robots import Verdict
@@ -165,7 +166,8 @@ class Frontier:
         self._leased += 1
         if address:
             self._gates.at(address).busy = True
-        wanted.address, wanted.site, wanted.failing = address, host.site, host.clock.failures > 0
+        wanted.address, wanted.site = address, host.site
+        wanted.failures, wanted.own = host.clock.failures, host.failed == wanted.id
         return wanted
 
     def _passes(self, host: Host, address: str, now: Instant) -> bool:
@@ -280,7 +282,8 @@ class Frontier:
         if (was is Status.PENDING) != (status is Status.PENDING):
             job = self.staging.job(record.job)
             job.settled += 1 if was is Status.PENDING else -1
-            job.pages += was is Status.PENDING and status in (Status.FETCHED, Status.DUPLICATE)
+            page = status in (Status.FETCHED, Status.DUPLICATE) and record.kind != LISTING
+            job.pages += page and was is Status.PENDING
 
     def _consume(self, host: Host) -> Pending:
         head = host.window.pop(0)
@@ -329,7 +332,7 @@ class Frontier:
         """
         host = self._return(lease, answer, chance)
         head = self._consume(host)
-        self._record(host, lease, head.record, decision, visit, links)
+        self._record(host, lease, head.record, answer, decision, visit, links)
         host.fetched += decision.status is Status.FETCHED
         self._back(host, answer.finished)
 
@@ -348,19 +351,21 @@ class Frontier:
         host.clock = replace(host.clock, next_allowed=max(before, host.clock.next_allowed))
         self.changes.unqueued.append((partition, name, record.bucket, record.seq))
         await self._site_of(host, visit.at)
-        self._record(host, lease, record, decision, visit, links)
+        self._record(host, lease, record, answer, decision, visit, links)
         self.changes.hosts[name] = (partition, host.record())
         self._enqueue(host)
 
     def _record(
-        self, host: Host, lease: Lease, record: UrlRecord, decision: Decision, visit: Visit, links: Sequence[str]
-    ) -> None:
+        self, host: Host, lease: Lease, record: UrlRecord, answer: Answer, decision: Decision, visit: Visit,
+        links: Sequence[str],
+    ) -> None:  # fmt: skip
         url, before, record.visit = lease.id, record.visit, visit
         self._settled(record, decision.status)
         if decision.rename:
             record.url, record.hops = decision.rename, record.hops + 1
         elif decision.error:
-            record.attempts += not lease.failing
+            record.attempts += not outcomes.excused(lease, answer)
+            host.failed = url
             record.trail = [*record.trail[1 - TRAIL :], Attempt(visit.at, decision.reason)]
             _remember(visit, before)
         else:

@@ -56,8 +56,9 @@ class Host:
     """See the module. `tails` has a bit per bucket that may hold more on disk than the window has read."""
 
     __slots__ = (
-        "address", "address_until", "away", "clock", "crawl_delay", "cursors", "errands", "fetched", "hurried", "name",
-        "partition", "place", "read", "ready_in", "record_of_site", "served", "site", "slot", "tails", "turn", "window",
+        "address", "address_until", "away", "clock", "crawl_delay", "cursors", "errands", "failed", "fetched",
+        "hurried", "name", "partition", "place", "read", "ready_in", "record_of_site", "served", "site", "slot", "tails", "turn",
+        "window",
     )  # fmt: skip
 
     def __init__(self, name: HostKey, site: SiteKey, partition: Partition) -> None:
@@ -66,6 +67,8 @@ class Host:
         self.partition = partition
         self.clock = HostClock()
         self.crawl_delay: Seconds | None = None
+        self.failed = UrlId(b"")
+        """Which URL was asked for when it failed last."""
         self.fetched = 0
         self.served = 0
         self.cursors = [0] * BUCKETS

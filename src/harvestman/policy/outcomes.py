@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harvestman.config import Limits, Retry
-from harvestman.model import Answer, Failure, FailureKind, Instant, Response, Seconds, Status
+from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Response, Seconds, Status
 from harvestman.policy import urls
 from harvestman.policy.ladder import retry_after
-from harvestman.policy.politeness import back_off
+from harvestman.policy.politeness import THROTTLED, back_off
 
 REDIRECTS = (301, 302, 303, 307, 308)
 FINAL = frozenset({FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD})
@@ -24,6 +24,22 @@ SLOWER = {
 """What heals by itself, and how much slower than the usual back-off: a name comes back in minutes, a certificate in
 days; a connection that broke off may hold at once."""
 _PASSING = frozenset({408, 425, 429, *range(500, 600)})
+
+
+THE_HOSTS = (FailureKind.DNS, FailureKind.CONNECT)
+"""Failures that no page is to blame for."""
+
+
+def excused(lease: Lease, answer: Answer) -> bool:
+    """Whether a failure is the host's: it failed before, with another URL, or in a way that no page is to blame for.
+
+    Then it is no attempt of the URL. The host's back-off and the sick list see to it that such tries stay few.
+    """
+    if lease.failures == 0:
+        return False
+    if isinstance(answer, Failure):
+        return not lease.own or answer.kind in THE_HOSTS
+    return not lease.own or answer.status in THROTTLED
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,7 +68,7 @@ def decide(url: str, answer: Answer, attempts: int, hops: int, retry: Retry, lim
     if answer.status == 304:
         return Decision(Status.FETCHED, "not modified")
     if answer.status in _PASSING:
-        word = "throttled" if answer.status in (429, 503) else f"http_{answer.status // 100}xx"
+        word = "throttled" if answer.status in THROTTLED else f"http_{answer.status // 100}xx"
         asked = retry_after(answer.headers, answer.finished) or Seconds(0.0)
         wait = max(asked, back_off(attempts, retry, chance))
         return _again(f"HTTP {answer.status}", word, answer.finished, attempts, wait, retry)

@@ -34,7 +34,7 @@ from harvestman.model import (
 )  # fmt: skip
 from harvestman.policy import importance, outcomes
 from harvestman.policy.importance import Importance
-from harvestman.policy.outcomes import Decision
+from harvestman.policy.outcomes import Decision, excused
 from harvestman.ports import Content, State
 from harvestman.simulate.reply import Reply, Web
 
@@ -225,7 +225,7 @@ class Drive:
         assert record is not None
         answer, reply = _answer(asked), asked.reply
         before = msgspec.structs.replace(record)
-        decision = self._decide(lease, answer, record.attempts + (not lease.failing))
+        decision = self._decide(lease, answer, record.attempts + (not excused(lease, answer)))
         if decision.status is Status.FETCHED and reply.digest:
             decision = self._recognise(record, reply, known, decision, answer)
         visit = _visit(record, asked, decision)
