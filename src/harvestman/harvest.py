@@ -37,7 +37,7 @@ from harvestman.model import (
 )  # fmt: skip
 from harvestman.pages.parse import parse
 from harvestman.pages.sitemap import looks_like, read, sources
-from harvestman.policy import traps
+from harvestman.policy import budget, traps
 from harvestman.policy.importance import PAGE, Grains, Importance, rank, share
 from harvestman.policy.outcomes import Decision, decide, excused
 from harvestman.policy.urls import host_of
@@ -46,6 +46,8 @@ from harvestman.store.records import sha256 as payload_digest
 from harvestman.store.warc import WarcWriter
 
 NOT_MODIFIED = 304
+ONCE = Grains(1)
+"""A share so small that it is told at first sight and never again."""
 AcceptUrl = Callable[[str], bool]
 Handed: TypeAlias = tuple[Lease, UrlRecord, Answer, RecordRef | None]
 """An answer as it is handed over; the ref is that of a raw record which is stored already."""
@@ -132,7 +134,7 @@ class Harvest:
         self._met: dict[int, Importance] = {}
         """By job: the links met lately."""
         self._between = Importance(config.memory.recent_links // 2)
-        """The pairs of sites that were seen to be linked."""
+        """The sites that were seen to be linked to from others."""
         self._fanned = fanned
         """Counts pages with too many links, by what they were taken for."""
         self.contents: dict[bytes, Content] = {}
@@ -242,6 +244,7 @@ class Harvest:
         )
         via, links, home = taken.lease.url, taken.links, f"{taken.lease.origin}/"
         here = place(taken.lease.host)[1]
+        linker = budget.linker(here)
         for link in found:
             url = link.url
             if link.rel and "nofollow" in link.rel.split():
@@ -250,8 +253,9 @@ class Harvest:
             if not cash and url.startswith(home):
                 continue
             host, site, partition = place(host_of(url))
-            # That another site links to this one is news, though the link itself was met before.
-            if not cash and (site == here or not between(f"{here} {site}", worth)):
+            # That another site links to this one is news, though the link itself was met before. Told once for each
+            # place in the sketch of its linkers, which is all that the owner can keep.
+            if not cash and (site == here or not between(f"{linker} {site}", ONCE)):
                 continue
             if not admits(url, host, site) or (accept is not None and not accept(url)):
                 continue

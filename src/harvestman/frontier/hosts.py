@@ -57,8 +57,8 @@ class Host:
 
     __slots__ = (
         "address", "address_until", "away", "clock", "crawl_delay", "cursors", "errands", "failed", "fetched",
-        "hurried", "name", "partition", "place", "read", "ready_in", "record_of_site", "served", "site", "slot", "tails", "turn",
-        "window",
+        "hurried", "name", "partition", "place", "read", "ready_in", "record_of_site", "served", "site", "slot",
+        "tails", "turn", "window",
     )  # fmt: skip
 
     def __init__(self, name: HostKey, site: SiteKey, partition: Partition) -> None:

@@ -7,7 +7,6 @@ here is rare enough to look at the URL's record.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from zlib import crc32
 
 from harvestman.config import Config
 from harvestman.frontier.learning import Learning
@@ -121,7 +120,7 @@ class Intake:
         linker = self._router.place(host_of(found.via))[1] if found.via.startswith("http") else site.site
         if linker == site.site:
             return
-        sketch, before = budget.linked(site.linkers, crc32(linker.encode())), site.cash
+        sketch, before = budget.linked(site.linkers, budget.linker(linker)), site.cash
         site.cash += cash
         if sketch != site.linkers or int(before).bit_length() != int(site.cash).bit_length():
             site.linkers = sketch

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from typing import Final
+from zlib import crc32
 
 from harvestman.config import Budget
-from harvestman.model import Instant, SiteRecord
+from harvestman.model import Instant, SiteKey, SiteRecord
 from harvestman.policy.novelty import farm, share
 
 DAY: Final = 86_400
@@ -24,9 +25,14 @@ SHARE_PAUSE: Final = 600.0
 _BITS = 64
 
 
-def linked(sketch: int, other: int) -> int:
-    """The sketch of linking sites with one more in it, by a hash of the other site's name."""
-    return sketch | 1 << (other & _BITS - 1)
+def linker(site: SiteKey) -> int:
+    """The place of a linking site in every sketch: one of 64, so that many sites share it."""
+    return crc32(site.encode()) & _BITS - 1
+
+
+def linked(sketch: int, linker: int) -> int:
+    """The sketch of linking sites with one more in it."""
+    return sketch | 1 << linker
 
 
 def linkers(sketch: int) -> float:

@@ -7,9 +7,7 @@ the host, then those of the folders, from the left.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Literal
-from urllib.parse import urlsplit
 
 Kind = Literal["news", "blog", "docs", "other"]
 
@@ -22,22 +20,25 @@ _NAMES: dict[Kind, str] = {
 _KIND_OF: dict[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _DOCUMENTS = (".pdf", ".txt", ".doc", ".docx", ".odt", ".ps", ".rst", ".md")
 _DATED = re.compile(r"/(?:19|20)\d\d(?:/(?:0?[1-9]|1[0-2])(?:/|$)|-(?:0[1-9]|1[0-2])-[0-3]\d)")
-_WORD = re.compile(r"[a-z]+")
 
 
-def page_kind(url: str, source: str = "a", title: str = "", og_type: str = "") -> Kind:
-    """Guess from the URL, from where it was found (`Link.kind`), and from what the page says of itself."""
-    parts = urlsplit(url)
-    path = parts.path.lower()
+def page_kind(url: str, source: str = "a") -> Kind:
+    """Guess from the URL, in request form, and from where it was found (`Link.kind`). Called for every new link."""
+    start = url.find("//") + 2
+    end = url.find("/", start)
+    path = url[end:].partition("?")[0].lower()
     if path.endswith(_DOCUMENTS):
         return "docs"
-    named = _first((parts.hostname or "").split(".")[:-1]) or _first(path.split("/"))
+    named = _first(url[start:end].split(".")[:-1]) or _first(path.split("/"))
     if named:
         return named
-    if path in ("", "/") or source == "feed" or _DATED.search(path):
+    if path == "/" or source == "feed" or (("/19" in path or "/20" in path) and _DATED.search(path)):
         return "blog"
-    return _first(_WORD.findall(title.lower())) or ("blog" if og_type == "article" else "other")
+    return "other"
 
 
-def _first(names: Iterable[str]) -> Kind | None:
-    return next((_KIND_OF[name] for name in names if name in _KIND_OF), None)
+def _first(names: list[str]) -> Kind | None:
+    for name in names:
+        if name in _KIND_OF:
+            return _KIND_OF[name]
+    return None
