@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harvestman.config import Budget, Traps
-from harvestman.model import Instant, SiteKey, SiteRecord
-from harvestman.policy.novelty import ENOUGH, LOOKS, LOOSE, NEAR, exhausted, farm, novel, share
+from harvestman.model import Instant, SiteKey, SiteRecord, Trap
+from harvestman.policy.novelty import ENOUGH, LOOKS, LOOSE, NEAR, SAME, exhausted, farm, novel, share
 
 RULES, BUDGET = Traps(), Budget()
 hashes = st.integers(1, 2**64 - 1)
@@ -104,6 +104,17 @@ def test_a_farm_is_flagged_when_it_has_shown_enough() -> None:
     assert farm(site, BUDGET) == "content farm: 195 of 200 pages say what others of the site say"
     site.novel = 11
     assert farm(site, BUDGET) == ""
+
+
+def test_pages_spared_count_for_the_flag_alone() -> None:
+    site = a_site()
+    site.novel, site.dull = 10, 100
+    site.traps["/service/*"] = Trap(SAME, Instant(0.0), "", refused=500)
+    site.traps["/calendar/{date}"] = Trap("calendar", Instant(0.0), "", refused=500)
+    assert farm(site, BUDGET) == ""
+    assert farm(site, BUDGET, spared=True).endswith("and 500 like them were not asked for")
+    site.novel = 40
+    assert farm(site, BUDGET, spared=True) == ""
 
 
 def test_share_of_new_pages() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, product
 from random import Random
 from time import process_time
 
@@ -12,7 +13,7 @@ import suites
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harvestman.config import Traps
+from harvestman.config import Budget, Traps
 from harvestman.model import Instant, SiteKey, SiteRecord, Trap
 from harvestman.policy.novelty import EVERY
 from harvestman.policy.traps import (
@@ -22,6 +23,7 @@ from harvestman.policy.traps import (
     SHAPES,
     TRAPS,
     Fan,
+    caught,
     fan_out,
     learn,
     pardon,
@@ -29,8 +31,8 @@ from harvestman.policy.traps import (
     refused,
     shape_of,
     slipped,
-    stopped,
     suspect,
+    turned_away,
 )
 
 RULES = Traps()
@@ -44,6 +46,11 @@ def a_site(fetched: int = 0) -> SiteRecord:
 
 def meet(site: SiteRecord, path: str, simhash: int = SAME, *links: str) -> Trap | None:
     return learn(site, "http://a.test" + path, simhash, False, ["http://a.test" + link for link in links], NOW, RULES)
+
+
+def stopped(site: SiteRecord, url: str) -> Trap | None:
+    key = caught(site, url)
+    return site.traps[key] if key else None
 
 
 def fresh(number: int) -> int:
@@ -104,6 +111,12 @@ def test_shape(path: str, shape: str) -> None:
         ("/article.php?sid=1234", ""),
         ("/s?q=wordpress&s=12345678", ""),
         ("/a/b/b/c", ""),
+        ("/servo/servo/wiki/Roadmap", ""),
+        ("/news/2020/10/10/dog", ""),
+        ("/viewforum.php?f=2", ""),
+        ("/index.php?view=news", ""),
+        ("/find?resort=zermatt", ""),
+        ("/index.php?option=content&view=article&id=12", ""),
         ("/calendar/2026/01", "calendar"),
         ("/Events/month/2026-01", "calendar"),
         ("/2019/05/", "calendar"),
@@ -115,11 +128,16 @@ def test_shape(path: str, shape: str) -> None:
         ("/s/0a1b2c3d/item-4", "session id"),
         ("/list?page=3", "pagination"),
         ("/tag/dog/page/3/", "pagination"),
+        ("/shoes?colour=red", "facets"),
+        ("/shoes?sort_by=price", "facets"),
+        ("/shoes?view=grid", "facets"),
         ("/shoes?colour=red&size=9", "facets"),
         ("/shoes?f%5B0%5D=red&f%5B1%5D=9", "facets"),
         ("/shoes?a=1&b=2&c=3&d=4&e=5", "facets"),
         ("/a/b/a/b", "repetition"),
         ("/img/img/img/", "repetition"),
+        ("/guide/intro/intro/page.html", "repetition"),
+        ("/guide/intro/setup/intro/page.html", "repetition"),
     ],
 )
 def test_suspect(path: str, name: str) -> None:
@@ -276,6 +294,195 @@ def test_a_site_caught_once_gets_no_rope_for_the_same_trick() -> None:
     assert until_stopped(site, months()) > 1
 
 
+# -- families
+
+
+MIXTURES = [path for depth in range(1, 9) for path in product(("intro", "setup"), repeat=depth)]
+
+
+def nested(words: Sequence[str]) -> str:
+    return f"/guide/{'/'.join(words)}/page.html"
+
+
+def test_links_that_nest_are_stopped_in_every_mixture_and_nothing_else_is() -> None:
+    site = a_site()
+    pages = until_stopped(site, map(nested, MIXTURES))
+    assert pages <= 6
+    assert list(site.traps) == ["/guide/**"]
+    for words in MIXTURES:
+        repeats = len(set(words)) < len(words)
+        assert (caught(site, "http://a.test" + nested(words)) == "/guide/**") == repeats
+    for honest in ("/guide/", "/guide/intro/setup/more/page.html", "/guide/2020/10/10/dog", "/help/intro/setup/intro/"):
+        assert not caught(site, "http://a.test" + honest)
+
+
+def test_one_word_that_comes_again_takes_two_dull_pages() -> None:
+    site = a_site_that_knows(SAME)
+    assert meet(site, "/news/sport/club/sport/") is None
+    assert meet(site, "/news/music/club/music/")
+    assert meet(a_site_that_knows(SAME), "/x/ab/cd/ab/cd")
+
+
+def a_site_that_knows(simhash: int) -> SiteRecord:
+    site = a_site()
+    meet(site, "/known", simhash)
+    return site
+
+
+NAMES = ("brand", "color", "price", "size", "sort", "view_style")
+
+
+def choices(path: str = "/catalog") -> Iterator[str]:
+    sets = (names for count in range(1, 7) for names in combinations(NAMES, count))
+    return (path + "?" + "&".join(f"{name}=a{len(names)}" for name in names) for names in sets)
+
+
+def test_filters_are_stopped_whatever_their_names_and_the_catalogue_goes_on() -> None:
+    site = a_site()
+    assert until_stopped(site, choices()) == 2
+    assert list(site.traps) == ["/catalog?**"]
+    assert all(caught(site, "http://a.test" + path) == "/catalog?**" for path in choices())
+    honest = ("", "?page=2", "?id=7", "?id=7&lang=en", "?page=2&sort=price", "/boots", "/boots?colour=red&size=9")
+    assert not any(caught(site, "http://a.test/catalog" + end) for end in honest)
+
+
+def farmed(number: int) -> str:
+    """Pages of a content farm: a town or two, and each a shape of its own."""
+    first, second = divmod(number, 26)
+    return f"/service/plumber-{chr(97 + first)}{chr(97 + second)}ville"
+
+
+def test_a_hundred_names_for_one_text_stop_their_directory() -> None:
+    site = a_site()
+    assert until_stopped(site, map(farmed, range(600))) == 1 + RULES.shape_urls
+    assert list(site.traps) == ["/service/*"]
+    assert site.traps["/service/*"].name == "same content"
+    assert caught(site, "http://a.test" + farmed(599)) == "/service/*"
+    for honest in ("/service/", "/service/12", "/service/plumber?id=1", "/service/area/north", "/plumber-aaville"):
+        assert not caught(site, "http://a.test" + honest)
+    assert len(site.shapes) <= SHAPES + 1
+
+
+def test_names_with_something_new_now_and_then_go_on() -> None:
+    site = a_site()
+    assert not any(meet(site, farmed(n), fresh(n) if n % 10 == 0 else SAME) for n in range(600))
+
+
+def test_a_page_that_differs_in_a_line_is_new_and_speaks_for_no_other() -> None:
+    site, line = a_site(), 0b11111
+    pages = [(farmed(n), SAME ^ line << n // 10 % 12 * 5 if n % 10 == 0 else SAME) for n in range(600)]
+    stop = next(count for count, (path, simhash) in enumerate(pages, start=1) if meet(site, path, simhash))
+    assert stop <= 1.2 * RULES.shape_urls
+    site = a_site()
+    pages = [(farmed(n), 0 if n % 10 == 0 else SAME) for n in range(600)]
+    assert any(meet(site, path, simhash) for path, simhash in pages), "pages without text"
+
+
+def test_a_directory_is_not_stopped_for_one_dull_shape_in_it() -> None:
+    """Reply forms are all alike, and the topics beside them are not."""
+    site = a_site()
+    for number in range(300):
+        meet(site, f"/forum/reply-{number}")
+    assert list(site.traps) == ["/forum/reply-{n}"]
+    assert not caught(site, "http://a.test/forum/topic-of-dogs")
+
+
+def test_filters_of_a_very_long_path_are_a_family_too() -> None:
+    site, path = a_site(), "/" + "/".join(f"{'abcdefghij'[n]}bcdefghij" * 3 for n in range(8))
+    assert until_stopped(site, choices(path)) == 2
+    assert all(caught(site, "http://a.test" + url) for url in choices(path))
+    assert not caught(site, "http://a.test" + path)
+
+
+def test_there_is_no_family_of_a_whole_site() -> None:
+    site = a_site()
+    assert not any(meet(site, farmed(n).removeprefix("/service")) for n in range(600))
+
+
+def test_a_pardoned_family_goes_on_and_its_shapes_with_it() -> None:
+    for key, paths in (
+        ("/guide/**", [nested(words) for words in MIXTURES]),
+        ("/catalog?**", list(choices())),
+        ("/service/*", [farmed(n) for n in range(300)]),
+    ):
+        site = a_site()
+        until_stopped(site, iter(paths))
+        assert pardon(site, key)
+        assert not any(meet(site, path) for path in paths * 2)
+        assert not any(caught(site, "http://a.test" + path) for path in paths)
+
+
+def test_a_pardoned_shape_is_not_stopped_with_its_family() -> None:
+    site = a_site()
+    until_stopped(site, (f"/service/offer-{n}" for n in range(200)))
+    assert pardon(site, "/service/offer-{n}")
+    until_stopped(site, map(farmed, range(300)))
+    assert not caught(site, "http://a.test/service/offer-7")
+    assert caught(site, "http://a.test" + farmed(1)) == "/service/*"
+
+
+def test_what_a_trap_leads_to_is_part_of_it_when_it_looks_like_it() -> None:
+    site, source = a_site(), "http://a.test/shop?sid=0000abcd"
+    until_stopped(site, (f"/shop?sid={n:08x}" for n in range(0xABC0, 0xABFF)))
+    link = "http://a.test/s/0a1b2c3d/item-4"
+    assert caught(site, link, source) == "/shop?sid"
+    assert not caught(site, link)
+    assert not caught(site, link, "http://a.test/")
+    assert not caught(site, link, "http://b.test/shop?sid=0000abcd"), "another host's pages may look the same"
+    assert not caught(site, "http://a.test/item-4", source), "it looks honest"
+    assert not caught(site, "http://a.test/calendar/2026/01", source), "it looks like something else"
+    pardon(site, "/shop?sid")
+    assert not caught(site, link, source)
+
+
+def test_lists_do_not_spread() -> None:
+    site = a_site()
+    until_stopped(site, (f"/list?page={n}" for n in range(1, 99)))
+    assert not caught(site, "http://a.test/tag/dogs?page=2", "http://a.test/list?page=3")
+
+
+def test_a_farm_that_was_stopped_early_is_flagged_for_what_it_was_spared() -> None:
+    site, rules = a_site(), Budget()
+    for number in range(20):
+        meet(site, f"/about/{number}", fresh(number))
+    until_stopped(site, map(farmed, range(300)))
+    for _ in range(1_000):
+        turned_away(site, "/service/*", rules)
+        if site.flagged:
+            break
+    trap = site.traps["/service/*"]
+    assert site.flagged.startswith("content farm: 100 of 121 pages say what others of the site say, and ")
+    assert site.flagged.endswith(f" {trap.refused} like them were not asked for")
+    assert 290 <= trap.refused <= 300
+    assert not turned_away(site, "/service/*", rules).pardoned
+
+
+def test_a_calendar_makes_no_farm_of_a_site() -> None:
+    site = a_site()
+    until_stopped(site, months())
+    for _ in range(1_000):
+        turned_away(site, "/calendar/{date}", Budget())
+    assert not site.flagged
+
+
+words = st.sampled_from(["dog", "cat", "owl", "elk", "10", "a"])
+
+
+@given(st.lists(words, min_size=1, max_size=7), st.sampled_from(["", "?colour=red", "?id=7", "?a=1&size=2&sort=up"]))
+def test_a_url_stopped_by_a_family_looks_like_it(segments: list[str], query: str) -> None:
+    url = f"http://a.test/guide/{'/'.join(segments)}{query}"
+    site, shape = a_site(), f"/guide/{'/'.join(segments)}"
+    for key in ("/guide/**", f"{shape_of('http://a.test' + shape)}?**"):
+        site.traps[key] = Trap("", NOW, "")
+    key = caught(site, url)
+    assert key != "/guide/**" or suspect(url.partition("?")[0]) == "repetition"
+    assert not key.endswith("?**") or suspect(url) == "facets"
+    assert key or suspect(url) in ("", "calendar")
+
+
+# -- pardons and bounds
+
+
 def test_home_pages_are_never_stopped() -> None:
     site = a_site()
     assert not any(learn(site, f"http://h{n}.a.test/", SAME, False, [], NOW, RULES) for n in range(500))
@@ -358,13 +565,13 @@ class Walk:
         urgent, late, seen = deque(["http://a.test/"]), deque[str](), {"http://a.test/"}
         while (urgent or late) and len(self.fetched) < 5_000:
             url = (urgent or late).popleft()
-            if stopped(self.site, url):
+            if caught(self.site, url):
                 continue
             self.fetched.append(url.removeprefix("http://a.test"))
             self.site.fetched += 1
             new = [link for link in map("http://a.test".__add__, links(self.fetched[-1])) if link not in seen]
             seen.update(new)
-            new = [link for link in new if not refusal(link, RULES) and not stopped(self.site, link)]
+            new = [link for link in new if not refusal(link, RULES) and not caught(self.site, link)]
             for link in new:
                 (late if suspect(link) else urgent).append(link)
             learn(self.site, url, text(self.fetched[-1]), False, new, NOW, RULES)
@@ -383,6 +590,8 @@ def ordinary(path: str) -> list[str]:
             "/here/",
             "/s/0000000a/x",
             "/event?day=2026-01-01",
+            "/guide/intro/",
+            "/town/aa",
         ]
     number = int(path.split("/")[2])
     return [f"/page/{child}" for child in (2 * number, 2 * number + 1) if child <= 100]
@@ -395,6 +604,10 @@ def endless(path: str) -> list[str]:
             return [f"/calendar/{at // 12:04d}/{at % 12 + 1:02d}" for at in (then, then - 2)]
         case ["here", *_]:
             return [path + "here/"]
+        case ["guide", *_]:
+            return [path + "intro/", path + "setup/"]
+        case ["town", name]:
+            return [f"/town/{name[-1]}{chr(97 + n)}" for n in range(26)]
         case ["s", token, "x"]:
             return [f"/s/{fresh(int(token, 16) + n) & 0xFFFFFFFF:08x}/x" for n in range(5)]
         case [name] if name.startswith("shop?"):
@@ -411,9 +624,11 @@ def test_a_walk_loses_no_page_and_is_held_by_no_trap() -> None:
     assert walk.trapped("/calendar/") == 2
     assert walk.trapped("/shop") <= 6
     assert walk.trapped("/here/") <= 3
+    assert walk.trapped("/guide/") <= 5
+    assert walk.trapped("/town/") <= 1 + RULES.shape_urls
     assert walk.trapped("/s/") <= 3
     assert {trap.name for trap in walk.site.traps.values()} >= {"calendar", "facets", "session id"}
-    assert len(walk.fetched) < 125
+    assert len(walk.fetched) < 130 + RULES.shape_urls
 
 
 def hash_of(path: str) -> int:
@@ -452,6 +667,23 @@ def test_a_log_tells_what_slipped_through() -> None:
         "b.test", "/x/{n}", "same content", 30, 1,
     )  # fmt: skip
     assert second.example.startswith("http://b.test/x/")
+
+
+def test_a_log_tells_of_families_and_of_each_waste_once() -> None:
+    log = [(f"http://a.test{nested(words)}", b"", SAME) for words in MIXTURES]
+    log += [(f"http://b.test{path}", b"", SAME) for path in choices()]
+    log += [(f"http://c.test{farmed(n)}", b"", SAME) for n in range(300)]
+    log += [(f"http://d.test/forum/reply-{n}", b"", SAME) for n in range(200)]
+    log += [(f"http://d.test/forum/topic-{n}x{n}", b"", SAME) for n in range(50)]
+    log += [(f"http://e.test/forum/{n}", b"", fresh(n)) for n in range(200)]
+    Random(1).shuffle(log)
+    assert {(each.site, each.shape, each.name) for each in slipped(log)} == {
+        ("a.test", "/guide/**", "repetition"),
+        ("b.test", "/catalog?**", "facets"),
+        ("c.test", "/service/*", "same content"),
+        ("d.test", "/forum/reply-{n}", "same content"),
+        ("d.test", "/forum/topic-{n}x{n}", "same content"),
+    }
 
 
 def test_a_pass_over_a_log_forgets_what_wasted_least() -> None:

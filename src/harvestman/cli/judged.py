@@ -167,7 +167,8 @@ def trail(record: UrlRecord) -> list[Tried]:
 def trapped(record: UrlRecord, site: SiteRecord) -> Trapped | None:
     """The trap a URL was refused for, or will be when its turn comes."""
     if record.status is Status.PENDING:
-        return _row(traps.shape_of(record.url), site) if traps.stopped(site, record.url) else None
+        key = traps.caught(site, record.url, record.via)
+        return _row(key, site) if key else None
     said = record.visit.reason if record.status is Status.REFUSED and record.visit else ""
     if not said.startswith(TRAP):
         return None
@@ -191,8 +192,8 @@ def would_trap(url: str, site: SiteRecord | None, config: Config) -> str:
     name = traps.refusal(url, config.traps)
     if name is not None and not (site and (known := site.traps.get(f"{name} {shape}")) and known.pardoned):
         return f"{name} {shape}"
-    trap = traps.stopped(site, url) if site else None
-    return f"{trap.name} {shape}" if trap else ""
+    key = traps.caught(site, url) if site else ""
+    return f"{site.traps[key].name} {key}" if site and key else ""
 
 
 # -- its site --------------------------------------------------------------------------------------------------------

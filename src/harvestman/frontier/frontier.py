@@ -238,12 +238,11 @@ class Frontier:
 
     def _trap(self, host: Host, site: SiteRecord, record: UrlRecord) -> str | None:
         """Why it is not asked for: it was queued before its like was known for a trap."""
-        trap = traps.stopped(site, record.url) if site.traps and record.status is Status.PENDING else None
-        if trap is None:
+        key = traps.caught(site, record.url, record.via) if site.traps and record.status is Status.PENDING else ""
+        if not key:
             return None
-        trap.refused += 1
         self._sites.changed(host.partition, site)
-        return self.intake.refused(trap.name, traps.shape_of(record.url))
+        return self.intake.turned_away(site, key)
 
     def _wait_for_budget(self, host: Host, until: Instant, now: Instant) -> None:
         until = Instant(min(until, now + BUDGET_PAUSE))

@@ -95,19 +95,19 @@ class Intake:
         if name is not None and not traps.refused(site, name, found.url, now).pardoned:
             self._sites.changed(routed.partition, site)
             return self.refused(name, traps.shape_of(found.url))
-        if not site.traps:
+        key = traps.caught(site, found.url, found.via) if site.traps else ""
+        if not key:
             return None
-        trap = traps.stopped(site, found.url)
-        if trap is None:
-            return None
-        trap.refused += 1
         self._sites.changed(routed.partition, site)
-        return self.refused(trap.name, traps.shape_of(found.url))
+        return self.turned_away(site, key)
 
-    def refused(self, name: str, shape: str) -> str:
-        """Count it; the reason that is kept with the URL."""
+    def turned_away(self, site: SiteRecord, key: str) -> str:
+        """Count a URL of a trap that is stopped; the reason that is kept with the URL, by which a pardon finds it."""
+        return self.refused(traps.turned_away(site, key, self._config.budget).name, key)
+
+    def refused(self, name: str, key: str) -> str:
         self.trapped[name] = self.trapped.get(name, 0) + 1
-        return f"trap: {name} {shape}"
+        return f"trap: {name} {key}"
 
     def _credit(self, site: SiteRecord, routed: Routed, cash: float) -> None:
         """What a link from elsewhere does for a site. Written when it matters: new linkers, a doubled sum."""

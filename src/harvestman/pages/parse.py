@@ -25,6 +25,8 @@ MAX_BYTES = 2_000_000
 """What is read of a body."""
 _MANY_TAGS = 10_000
 _TOO_MANY_TAGS = 100_000
+_THIN = 200
+"""Characters of main text below which the whole page is fingerprinted."""
 _CUT_FOR_TAGS = 150_000
 """Characters read of a page with too many tags: 100,000 in 2 MB is more than the longest honest page has."""
 _TOO_DEEP = 512
@@ -68,7 +70,16 @@ def _page(markup: str, charset: str, url: str, header: Directives, agent: str) -
         noindex=asked.noindex,
         nofollow=asked.nofollow,
     )
-    return _with_text(page, "" if deep else _text(document))
+    if deep:
+        return _with_text(page, "")
+    main = document.main_text()
+    if len(main) >= _THIN:
+        return _with_text(page, main)
+    # Too little to tell the pages of a site apart: the rest of the page does, and recognises copies of a list of links.
+    whole = document.to_text().strip()
+    _with_text(page, main or whole)
+    page.simhash = simhash(f"{page.title} {whole}" if main else whole)
+    return page
 
 
 def _with_text(parsed: Parsed, text: str) -> Parsed:
@@ -76,11 +87,6 @@ def _with_text(parsed: Parsed, text: str) -> Parsed:
     parsed.language = language(text)
     parsed.simhash = simhash(text)
     return parsed
-
-
-def _text(document: Document) -> str:
-    """The main text; all of it for a page without one (a list of links), so that its copies are still recognised."""
-    return document.main_text() or document.to_text().strip()
 
 
 def _title(document: Document) -> str:

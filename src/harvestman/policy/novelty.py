@@ -13,6 +13,8 @@ from harvestman.model import SiteRecord
 
 EVERY: Final = "*"
 """The shape of all URLs of a site: its entry in `SiteRecord.shapes` counts the dull pages in a row."""
+SAME: Final = "same content"
+"""The trap of pages that have nothing in common but their text."""
 NEAR: Final = 3
 """SimHashes that differ in no more bits are of the same text."""
 LOOSE: Final = 6
@@ -64,9 +66,15 @@ def share(site: SiteRecord) -> float:
     return (site.novel + 1) / (site.novel + site.dull + 1)
 
 
-def farm(site: SiteRecord, rules: Budget) -> str:
-    """What to flag a content farm with; empty for any other site."""
-    pages = site.novel + site.dull
-    if pages < ENOUGH or site.dull < rules.farm * pages:
+def farm(site: SiteRecord, rules: Budget, spared: bool = False) -> str:
+    """What to flag a content farm with; empty for any other site.
+
+    `spared`: the URLs stopped for having the same content count as if they had been fetched. That is enough for a flag,
+    which somebody will look at, and not for less budget.
+    """
+    dull, pages = site.dull, site.novel + site.dull
+    left = sum(trap.refused for trap in site.traps.values() if trap.name == SAME) if spared else 0
+    if pages + left < ENOUGH or dull + left < rules.farm * (pages + left):
         return ""
-    return f"content farm: {site.dull:,} of {pages:,} pages say what others of the site say"
+    more = f", and {left:,} like them were not asked for" if left else ""
+    return f"content farm: {dull:,} of {pages:,} pages say what others of the site say{more}"

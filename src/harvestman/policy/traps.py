@@ -1,31 +1,37 @@
-"""Spider traps: URLs without end and with nothing new behind them. A trap stops a shape of URLs, never a site.
+"""Spider traps: URLs without end and with nothing new behind them. A trap stops a family of URLs, never a site.
 
 Three judges. `refusal` knows what no honest URL looks like. `learn` counts pages of one shape that brought nothing new:
 a hundred in a row stop the shape, and far fewer do when the URL looks like a calendar, a session, a list without end or
 a choice of filters; such a shape is given rope with the size of its site: a trap costs about a page in a hundred.
 `slipped` looks for the rest in a finished log.
 
-CPU time per call: `refusal` 0.5 us, `stopped` 0.1 us on a site without traps and 2 us on others, `shape_of` 2 us (4 for
+Some traps make new shapes without end, and are counted and stopped as a family (see decision 0010):
+
+    /guide/**    paths below /guide/ in which a word comes again: links that nest for ever, in every mixture
+    /catalog?**  choices of filters at /catalog, whatever their names
+    /service/*   pages right below /service/ that are named by words: a hundred shapes, all of the same text
+
+CPU time per call: `refusal` 0.5 us, `caught` 0.1 us on a site without traps and 3 us on others, `shape_of` 2 us (4 for
 a slug never met), `suspect` 2 us, `learn` 6 us for a new page, of which 3.5 are `novel`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from harvestman.config import Traps
+from harvestman.config import Budget, Traps
 from harvestman.model import Instant, SiteKey, SiteRecord, Trap
-from harvestman.policy.novelty import EVERY, alike, novel
+from harvestman.policy.novelty import EVERY, LOOSE, SAME, alike, farm, novel
 from harvestman.policy.sites import site_of
 from harvestman.policy.urls import host_of
 
 SHAPES: Final = 64
-"""Shapes under suspicion that a site's record has room for."""
+"""Shapes and families under suspicion that a site's record has room for."""
 TRAPS: Final = 128
-"""Stopped shapes that a site's record has room for."""
+"""Stopped shapes and families that a site's record has room for."""
 RELIEF: Final = 20
 """What a new page takes off its shape's count: a shape with less than one new page in twenty is stopped in the end."""
 PARAMETERS: Final = 30
@@ -47,6 +53,8 @@ ROPE: Final = {
     "pagination": Rope(100, 20),
 }
 """By what a URL looks like. Lists get the most: they lead to what is not found elsewhere."""
+SPREADING: Final = ("session id", "calendar")
+"""Traps of several shapes that lead to one another: the views of a calendar, all that is linked with a session."""
 CREDIT: Final = 40
 """A suspicious shape's new pages outweigh half as many dull ones to come, up to this."""
 
@@ -115,6 +123,34 @@ def _names(query: str) -> str:
     return "&".join(sorted({_DIGITS.sub("{n}", name) for name in names}))
 
 
+# -- the family of a shape
+
+_VARIES = ("{n}", "{x}", "{s}", "{date}")
+
+
+def _below(shape: str) -> str:
+    """/guide/** for a shape below /guide/."""
+    return shape[: shape.find("/", 1) + 1] + "**"
+
+
+def _choices(shape: str) -> str:
+    """/catalog?** for a shape with a query at /catalog."""
+    return shape.partition("?")[0] + "?**"
+
+
+def _siblings(shape: str) -> str:
+    """/service/* for a shape right below /service/ that keeps words of its last segment; empty for others."""
+    if "?" in shape:
+        return ""
+    start, _, last = shape.rstrip("/").rpartition("/")
+    return f"{start}/*" if start and last.partition(".")[0] not in _VARIES else ""
+
+
+def _key(shape: str, name: str) -> str:
+    """What pages of a shape are counted and stopped under, by what its URLs look like."""
+    return _below(shape) if name == "repetition" else _choices(shape) if name == "facets" else shape
+
+
 # -- what a URL looks like
 
 _SESSION_NAMES = r"(?:php|j|asp|cf|w)?sess(?:ion)?[\w.]*|[\w.]{0,12}session_?id|\w{0,4}sid|zenid|cfid|cftoken"
@@ -133,6 +169,10 @@ _FACET = re.compile(
     r"(?:^|[&;])(?:\w{0,12}(?:filter|facet|refine|sort|order|colou?r|size|brand|price|view|style|material)\w{0,12}"
     r"|fq?|dir|per_?page|limit|rating)(?:%5b|\[|=)"
 )
+_ONE_FACET = re.compile(
+    r"(?:[a-z]{1,12}_)?(?:filter|facet|refine|sort|colou?r|size|brand|price|style|material)(?:_?[a-z]{1,12})?(?:%5b|\[|=)"
+    r"|order(?:_?by|_?dir)?=[a-z]|dir=(?:asc|desc)|view=(?:gallery|grid|list|mobile|print|table)$"
+)
 _FACETS = 5
 _NAMES = {"session": "session id"}
 
@@ -142,18 +182,37 @@ def suspect(url: str) -> str:
     path, _, query = url[url.find("/", 8) :].lower().partition("?")
     if query:
         found = _OF_QUERY.search(query)
-        if (found is None or found.lastgroup != "session") and "&" in query and _has_facets(query):
+        if (found is None or found.lastgroup != "session") and _has_facets(query):
             return "facets"
         if found and found.lastgroup:
             return _NAMES.get(found.lastgroup, found.lastgroup)
     found = _OF_PATH.search(path)
     if found and found.lastgroup:
         return _NAMES.get(found.lastgroup, found.lastgroup)
-    return "repetition" if path.count("/") > 2 and _repeats(path, 2) else ""
+    return "repetition" if path.count("/") > 2 and _again(path) else ""
+
+
+def _path(url: str) -> str:
+    return url[url.find("/", 8) :].lower().partition("?")[0]
 
 
 def _has_facets(query: str) -> bool:
+    """Several filters, or one that can be nothing else: viewforum.php?f=2 is a place, and so is index.php?view=news."""
+    if "&" not in query:
+        return _ONE_FACET.match(query) is not None
     return query.count("&") >= _FACETS - 1 or len(_FACET.findall(query)) > 1
+
+
+def _again(path: str) -> int:
+    """How many words below the first segment of a path were there before; numbers and letters are none.
+
+    /10/10 is a date, /a/b/a a place on a disk and /servo/servo/wiki a project of its owner's name.
+    """
+    below = path.split("/")[2:]
+    if len(below) == len(set(below)):
+        return 0
+    words = [text for text in below if len(text) > 1 and not text.isdigit()]
+    return max(len(words) - len(set(words)), 2 * _repeats(path, 2))
 
 
 # -- what is refused unseen
@@ -200,7 +259,7 @@ _LONGEST_EXAMPLE = 300
 def learn(
     site: SiteRecord, url: str, simhash: int, duplicate: bool, links: Sequence[str], now: Instant, rules: Traps
 ) -> Trap | None:
-    """Take in a page seen for the first time; the trap when its shape is stopped from now on.
+    """Take in a page seen for the first time; the trap when its shape or family is stopped from now on.
 
     `links` are those of the page that were new to us. A suspicious page that leads to new pages of other, unsuspicious
     shapes does what such pages are for: a list whose text is all navigation, an empty day of a calendar that is used.
@@ -210,25 +269,41 @@ def learn(
     if new and not name and not site.shapes:
         return None
     shape = shape_of(url)
-    if shape == "/" or shape in site.traps:
+    key, family = _key(shape, name), "" if name else _siblings(shape)
+    if shape == "/" or key in site.traps or family in site.traps:
         return None
-    if new or (name and _leads_on(site, shape, links)):
-        _relieve(site.shapes, shape, name)
+    if new or (name and _leads_on(site, key, links)):
+        if name:
+            _count(site.shapes, key, max(site.shapes.get(key, 0) - 1, -CREDIT))
+        elif (key in site.shapes or family in site.shapes) and _speaks(site, simhash):
+            _relieve(site.shapes, key)
+            _relieve(site.shapes, family)
         return None
-    count = site.shapes.pop(shape, 0) + (2 if name else 1)
-    if count >= _limit(site, name, rules):
-        return _stop(site, shape, Trap(name or "same content", now, url))
-    _count(site.shapes, shape, count)
+    # A family is as large as its shapes are many: of a shape, only the first dull page counts.
+    if family and key not in site.shapes and _add(site, family, 1, rules.shape_urls):
+        return _stop(site, family, Trap(SAME, now, url))
+    if _add(site, key, _weight(url, name), _limit(site, url, name, rules)):
+        return _stop(site, key, Trap(name or SAME, now, url))
     return None
 
 
-def _relieve(shapes: dict[str, int], shape: str, name: str) -> None:
-    if name:
-        _count(shapes, shape, max(shapes.get(shape, 0) - 1, -CREDIT))
-    elif shape in shapes:
-        count = shapes.pop(shape) - RELIEF
-        if count > 0:
-            shapes[shape] = count
+def _add(site: SiteRecord, key: str, weight: int, limit: int) -> bool:
+    """Count a dull page; whether that was the last one."""
+    count = site.shapes.pop(key, 0) + weight
+    if count < limit:
+        _count(site.shapes, key, count)
+    return count >= limit
+
+
+def _speaks(site: SiteRecord, simhash: int) -> bool:
+    """Whether a new page speaks for its like: one without text does not, nor one that differs in a line or two."""
+    return simhash != 0 and alike(site.recent[:-1], simhash, LOOSE) < 0
+
+
+def _relieve(shapes: dict[str, int], key: str) -> None:
+    count = shapes.pop(key, 0) - RELIEF
+    if count > 0:
+        shapes[key] = count
 
 
 def _count(shapes: dict[str, int], shape: str, count: int) -> None:
@@ -238,25 +313,35 @@ def _count(shapes: dict[str, int], shape: str, count: int) -> None:
         del shapes[min((other for other in shapes if other not in (EVERY, shape)), key=shapes.__getitem__)]
 
 
-def _leads_on(site: SiteRecord, shape: str, links: Iterable[str]) -> bool:
+def _leads_on(site: SiteRecord, key: str, links: Iterable[str]) -> bool:
     """Whether one of the links opens something of the site that is not the trap itself, its home or another trap."""
     return any(
         not suspect(link)
-        and shape_of(link) not in ("/", shape)
-        and stopped(site, link) is None
+        and shape_of(link) not in ("/", key)
+        and not caught(site, link)
         and site_of(host_of(link)) == site.site
         for link in links
     )
 
 
-def _limit(site: SiteRecord, name: str, rules: Traps) -> int:
+def _lone(url: str, name: str) -> bool:
+    """Whether only one word of the path comes again: /news/sport/news/ may well be honest, so it takes two."""
+    return name == "repetition" and _again(_path(url)) == 1
+
+
+def _weight(url: str, name: str) -> int:
+    return 2 if name and not _lone(url, name) else 1
+
+
+def _limit(site: SiteRecord, url: str, name: str, rules: Traps) -> int:
     """The count that stops a shape. A site caught with one trap of a kind gets no rope for the next."""
     if not name:
         return rules.shape_urls
+    least = 2 if _lone(url, name) else 1
     if any(trap.name == name and not trap.pardoned for trap in site.traps.values()):
-        return 1
+        return least
     pages, most = ROPE[name]
-    return min(2 * min(site.fetched // pages, most - 1) + 1, rules.shape_urls)
+    return min(2 * min(site.fetched // pages, most - 1) + least, rules.shape_urls)
 
 
 def _stop(site: SiteRecord, key: str, trap: Trap) -> Trap:
@@ -269,12 +354,49 @@ def _stop(site: SiteRecord, key: str, trap: Trap) -> Trap:
     return trap
 
 
-def stopped(site: SiteRecord, url: str) -> Trap | None:
-    """The trap that a URL's shape was stopped for. The caller counts it in `refused` when it acts on it."""
-    if not site.traps:
-        return None
-    trap = site.traps.get(shape_of(url))
-    return None if trap is None or trap.pardoned else trap
+def caught(site: SiteRecord, url: str, via: str = "") -> str:
+    """The key in `site.traps` of the trap that a URL is part of; empty when it may go on. `via`: where it was found."""
+    traps = site.traps
+    if not traps:
+        return ""
+    shape = shape_of(url)
+    if shape in traps:
+        return "" if traps[shape].pardoned else shape
+    for key in _families(url, shape, traps):
+        return "" if traps[key].pardoned else key
+    source = _source(via) if via else ""
+    if source in traps and _spreads(traps[source], url) and via.startswith(url[: url.find("/", 8) + 1]):
+        return source
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _source(via: str) -> str:
+    """The shape of a page: its links come together, so it is worked out once for all of them."""
+    return shape_of(via)
+
+
+def _spreads(trap: Trap, url: str) -> bool:
+    return trap.name in SPREADING and not trap.pardoned and suspect(url) == trap.name
+
+
+def _families(url: str, shape: str, traps: Container[str]) -> Iterator[str]:
+    """Those of the families stopped that a URL belongs to. The URL is looked at only where there is such a family."""
+    key = _below(shape)
+    if key in traps and _again(_path(url)):
+        yield key
+    key = _choices(shape) if "?" in url else _siblings(shape)
+    if key in traps and (not key.endswith("?**") or suspect(url) == "facets"):
+        yield key
+
+
+def turned_away(site: SiteRecord, key: str, rules: Budget) -> Trap:
+    """Count a URL that was not asked for, being `caught`. Where enough of them say the same, the site is flagged."""
+    trap = site.traps[key]
+    trap.refused += 1
+    if trap.name == SAME and not site.flagged:
+        site.flagged = farm(site, rules, spared=True)
+    return trap
 
 
 def refused(site: SiteRecord, name: str, url: str, now: Instant) -> Trap:
@@ -332,16 +454,16 @@ def fan_out(foreign: int, total: int, rules: Traps) -> Fan | None:
 # -- what slipped through
 
 ROOM: Final = 20_000
-"""Shapes of all sites that a pass over the log keeps; of twice as many, those that wasted least are dropped."""
+"""Shapes and families of all sites that a pass over the log keeps; of twice as many, the least wasteful are dropped."""
 LEAST: Final = 20
 """Pages that make a finding."""
 NEW_IN: Final = 10
-"""A shape with fewer than one new page in so many is a finding."""
+"""A shape or family with fewer than one new page in so many is a finding."""
 _LATEST = 16
 
 
 class Finding(NamedTuple):
-    """A shape that cost many pages and brought few."""
+    """A shape or family that cost many pages and brought few."""
 
     site: SiteKey
     shape: str
@@ -373,22 +495,37 @@ class _Seen:
 
 
 def slipped(records: Iterable[tuple[str, bytes, int]], room: int = ROOM) -> list[Finding]:
-    """Find shapes without novelty in a crawl's pages (URL, digest, SimHash), the most wasteful first.
+    """Find shapes and families without novelty in a crawl's pages (URL, digest, SimHash), the most wasteful first.
 
     Memory is bounded by `room`: a shape is forgotten only while twice as many others were met, and at least `room` of
     them had wasted as much.
     """
     seen: dict[tuple[SiteKey, str], _Seen] = {}
     for url, digest, simhash in records:
-        key = site_of(host_of(url)), shape_of(url)
-        if key not in seen:
-            if len(seen) >= 2 * room:
-                seen = dict(sorted(seen.items(), key=lambda item: item[1].wasted, reverse=True)[:room])
-            seen[key] = _Seen(url)
-        seen[key].add(simhash or int.from_bytes(digest[:8]))
-    found = [(key, each) for key, each in seen.items() if each.pages >= LEAST and each.contents * NEW_IN < each.pages]
-    found.sort(key=lambda item: item[1].wasted, reverse=True)
+        site, name, shape = site_of(host_of(url)), suspect(url), shape_of(url)
+        family = "" if name else _siblings(shape)
+        for key in (_key(shape, name), family) if family else (_key(shape, name),):
+            if (site, key) not in seen:
+                if len(seen) >= 2 * room:
+                    seen = dict(sorted(seen.items(), key=lambda item: item[1].wasted, reverse=True)[:room])
+                seen[site, key] = _Seen(url)
+            seen[site, key].add(simhash or int.from_bytes(digest[:8]))
+    found = {key: each for key, each in seen.items() if each.pages >= LEAST and each.contents * NEW_IN < each.pages}
     return [
-        Finding(site, shape, suspect(each.example) or "same content", each.pages, each.contents, each.example)
-        for (site, shape), each in found
+        Finding(site, shape, suspect(each.example) or SAME, each.pages, each.contents, each.example)
+        for (site, shape), each in sorted(_once(found).items(), key=lambda item: item[1].wasted, reverse=True)
     ]
+
+
+def _once(found: dict[tuple[SiteKey, str], _Seen]) -> dict[tuple[SiteKey, str], _Seen]:
+    """Each waste under one name: that of the shape which has half of its family's, or else that of the family."""
+    homes = {(site, key): (site, _siblings(key)) for site, key in found}
+    alone = {home for key, home in homes.items() if home in found and home != key and _half(found[key], found[home])}
+    return {
+        key: each for key, each in found.items()
+        if key not in alone and (homes[key] == key or homes[key] not in found or homes[key] in alone)
+    }  # fmt: skip
+
+
+def _half(shape: _Seen, family: _Seen) -> bool:
+    return 2 * shape.wasted >= family.wasted
