@@ -288,7 +288,7 @@ class SiteRecord(msgspec.Struct, array_like=True, weakref=True):
     vouched: bool = False
     """A seed of it was given: its budget needs no earning."""
     fetched: int = 0
-    """Pages over the whole crawl."""
+    """Pages over the whole crawl, each once."""
     day: int = 0
     """The day (Unix days, UTC) that `today` counts."""
     today: int = 0

@@ -113,7 +113,8 @@ def test_every_page_is_charged_to_its_day(site: SiteRecord, steps: list[float]) 
 
 def test_a_site_waits_for_the_next_day_in_utc() -> None:
     site = a_site()
-    spent(site, NOON, 9_999)
+    for _ in range(9_999):
+        spent(site, NOON)
     assert wait(site, 10**9, RULES, NOON) is None
     spent(site, NOON)
     tomorrow = wait(site, 10**9, RULES, NOON)
@@ -125,7 +126,10 @@ def test_a_site_waits_for_the_next_day_in_utc() -> None:
 def test_the_limit_of_the_crawl_is_for_ever() -> None:
     rules = Budget(pages=50)
     site = a_site(vouched=True)
-    spent(site, NOON, 49)
+    for _ in range(49):
+        spent(site, NOON)
+    spent(site, NOON, again=True)
+    assert (site.fetched, site.today) == (49, 50)
     assert wait(site, 49, rules, NOON) is None
     spent(site, NOON)
     assert wait(site, 50, rules, NOON) == NEVER

@@ -35,6 +35,7 @@ from harvestman.model import (
     HostKey,
     Instant,
     Lease,
+    Origin,
     Partition,
     Response,
     RobotsRecord,
@@ -183,12 +184,10 @@ class Frontier:
         return False
 
     async def _choose(self, host: Host, now: Instant) -> Lease | None:
-        """The next thing to ask of a host: an errand, its robots.txt, or the first URL that robots.txt allows."""
+        """The next thing to ask of a host: an errand, its robots.txt, or the first URL that may be asked for."""
         if host.errands:
             errand = host.errands[0]
-            lease = Lease(host.name, "", errand.url, UrlId(b""), None, errand.origin, True, errand.hops, now)
-            lease.job, lease.depth = errand.job, errand.depth
-            return lease
+            return _robots_lease(host, errand.url, errand.origin, errand.hops, errand.job, errand.depth, now)
         site = await self._site_of(host, now)
         looked_at = 0
         while host.window or await host.refill(self._state, self._window_size()):
@@ -196,38 +195,56 @@ class Frontier:
             if looked_at > BLOCKED_AT_ONCE:
                 self._schedule.push(host, now)
                 return None
-            head = host.window[0]
-            origin = urls.origin_of(head.record.url)
+            record = host.window[0].record
+            origin = urls.origin_of(record.url)
             standing, entry = await self._book.standing(host.partition, origin, now)
             if standing is Standing.ASK or entry is None:
-                lease = Lease(host.name, "", f"{origin}/robots.txt", UrlId(b""), None, origin, True, 0, now)
-                lease.job, lease.depth = head.record.job, head.record.depth
-                return lease
-            if standing is Standing.FORBID and entry.record.reason.startswith(FailureKind.GUARD):
-                # Not a matter of waiting: no request to this host is ever made.
-                self._drop(host, Status.REFUSED, entry.record.reason, now)
-                continue
+                return _robots_lease(host, f"{origin}/robots.txt", origin, 0, record.job, record.depth, now)
             if standing is Standing.FORBID:
-                self._park(host, entry.record, now)
-                return None
+                if not self._forbidden(host, entry.record, now):
+                    return None
+                continue
             self._rules.obey(host, entry)
             if host.clock.next_allowed > now:
                 self._schedule.push(host, host.clock.next_allowed)
                 return None
-            verdict = entry.rules.verdict(urls.path_of(head.record.url))
-            if not verdict.allowed:
-                self._block(host, verdict, now)
-            elif (refusal := self._trap(host, site, head.record)) is not None:
-                self._drop(host, Status.REFUSED, refusal, now)
-            elif (until := budget.wait(site, self.crawled, self._config.budget, now)) is None:
-                return Lease(host.name, "", head.record.url, head.id, head.record, origin, False, head.record.hops, now)
-            elif until >= NEVER:
-                self._drop(host, Status.REFUSED, f"budget: the site has had its {site.fetched} pages", now)
-            else:
-                self._wait_for_budget(host, until, now)
-                return None
+            if not self._refused(host, site, entry.rules.verdict(urls.path_of(record.url)), now):
+                return self._within_budget(host, site, now)
         self._residents.idle(host)
         return None
+
+    def _forbidden(self, host: Host, robots: RobotsRecord, now: Instant) -> bool:
+        """Its robots.txt cannot be had: True when its first URL is dropped for it, False when the host waits."""
+        if robots.reason.startswith(FailureKind.GUARD):
+            # Not a matter of waiting: no request to this host is ever made.
+            self._drop(host, Status.REFUSED, robots.reason, now)
+            return True
+        self._park(host, robots, now)
+        return False
+
+    def _refused(self, host: Host, site: SiteRecord, verdict: Verdict, now: Instant) -> bool:
+        """Whether the first URL of a host is not asked for at all; it is dropped then."""
+        record = host.window[0].record
+        if not verdict.allowed:
+            self.blocked += record.status is Status.PENDING
+            self._drop(host, Status.BLOCKED, f"robots.txt line {verdict.line}: {verdict.rule}", now)
+        elif (reason := self._trap(host, site, record)) is not None:
+            self._drop(host, Status.REFUSED, reason, now)
+        elif self._config.budget.pages and budget.wait(site, self.crawled, self._config.budget, now) == NEVER:
+            self._drop(host, Status.REFUSED, f"budget: the site has had its {site.fetched} pages", now)
+        else:
+            return False
+        return True
+
+    def _within_budget(self, host: Host, site: SiteRecord, now: Instant) -> Lease | None:
+        """A lease for the first URL of a host; None when its site has no budget left for now."""
+        until = budget.wait(site, self.crawled, self._config.budget, now)
+        if until is not None:
+            self._wait_for_budget(host, until, now)
+            return None
+        head = host.window[0]
+        url, origin, hops = head.record.url, urls.origin_of(head.record.url), head.record.hops
+        return Lease(host.name, "", url, head.id, head.record, origin, False, hops, now)
 
     async def _site_of(self, host: Host, now: Instant) -> SiteRecord:
         site = host.record_of_site
@@ -263,10 +280,6 @@ class Frontier:
         host.slot = slot
         self._schedule.push(host, slot)
         return False
-
-    def _block(self, host: Host, verdict: Verdict, now: Instant) -> None:
-        self.blocked += host.window[0].record.status is Status.PENDING
-        self._drop(host, Status.BLOCKED, f"robots.txt line {verdict.line}: {verdict.rule}", now)
 
     def _drop(self, host: Host, status: Status, reason: str, now: Instant) -> None:
         """The head of the window is not asked for."""
@@ -431,6 +444,10 @@ class Frontier:
         schedule = self._schedule
         resident = len(self._residents)
         return {"ready": schedule.ready, "waiting": schedule.waiting, "leased": self._leased, "resident": resident}
+
+
+def _robots_lease(host: Host, url: str, origin: Origin, hops: int, job: int, depth: int, now: Instant) -> Lease:
+    return Lease(host.name, "", url, UrlId(b""), None, origin, True, hops, now, job=job, depth=depth)
 
 
 def _remember(visit: Visit, before: Visit | None) -> None:

@@ -48,7 +48,7 @@ class Learning:
         visit = record.visit
         assert visit is not None
         now = visit.at
-        budget.spent(site, now)
+        budget.spent(site, now, again=record.change is not None)
         old, due = record.change, record.due
         change = self._again(site, record, old, visit, before) if old else self._first(site, record, visit, links)
         # A visit that needed several attempts has no date of its own any more.

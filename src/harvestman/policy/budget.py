@@ -49,13 +49,13 @@ def allowance(site: SiteRecord, rules: Budget) -> int:
     return math.ceil(pages * rules.farm_cut) if farm(site, rules) else pages
 
 
-def spent(site: SiteRecord, now: Instant, pages: int = 1) -> None:
-    """Charge a site for pages fetched now."""
+def spent(site: SiteRecord, now: Instant, again: bool = False) -> None:
+    """Charge a site for a page fetched now; one that we had counts for the day, not as another page."""
     day = _day(now)
     if day > site.day:
         site.day, site.today = day, 0
-    site.today += pages
-    site.fetched += pages
+    site.today += 1
+    site.fetched += not again
 
 
 def wait(site: SiteRecord, crawled: int, rules: Budget, now: Instant) -> Instant | None:
