@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -22,11 +22,10 @@ from harvestman.config import Config, Politeness
 from harvestman.embedded.state import RocksState
 from harvestman.frontier.book import RobotsBook
 from harvestman.frontier.frontier import Frontier
-from harvestman.frontier.intake import Intake
 from harvestman.frontier.routing import Routed, Router
 from harvestman.frontier.seen import Seen
 from harvestman.harvest import Harvest, Taken
-from harvestman.model import BUCKETS, Instant, Lease, Link, Response, Seconds, Status, UrlId, UrlRecord
+from harvestman.model import Instant, Lease, Link, Response, Seconds, Status, UrlId, UrlRecord
 from harvestman.policy import urls
 from harvestman.policy.outcomes import Decision
 from harvestman.simulate.drive import Asked, Capacity, Drive
@@ -36,6 +35,8 @@ from harvestman.store.warc import WarcWriter
 
 START = Instant(1e9)
 IN_FLIGHT = 1_000
+PATIENCE = 3_600.0
+"""Virtual seconds: what comes later are further visits."""
 TOOK = 0.05
 """Seconds from a request to the end of its answer."""
 _FOUND = Decision(Status.FETCHED, "ok")
@@ -49,10 +50,7 @@ class Cost:
     told: int = 0
     """Links that the owner was told of ..."""
     found: int = 0
-    """... of them new to it ..."""
-    moved: int = 0
-    """... and moved to a more urgent bucket."""
-    queued: list[int] = field(default_factory=lambda: [0] * BUCKETS)
+    """... and those of them that were new to it."""
 
 
 class Crawl(Drive):
@@ -63,11 +61,8 @@ class Crawl(Drive):
 
     async def fetch(self, order: list[int], count: int) -> None:
         """Go on until `count` pages have come, or nothing is left."""
-        while len(order) < count:
-            before = self.tally.requests, self.now
+        while len(order) < count and await self._frontier.horizon() < self.now + PATIENCE:
             await self.run(Instant(self.now + 1.0))
-            if self.tally.requests == before[0] and await self._frontier.horizon() > self.now + 3_600:
-                return
 
     def _follow(self, record: UrlRecord, reply: Reply) -> tuple[list[Routed], float]:
         host, origin = urls.host_of(record.url), urls.origin_of(record.url)
@@ -79,26 +74,19 @@ class Crawl(Drive):
         return taken.links, taken.share
 
 
-class Counting(Intake):
-    """Counts what is queued, by bucket, and what is moved."""
-
-
 def crawl(
-    graph: Graph, seeds: Sequence[int], seed: int, delay: float, rate: float, count: int, config: Config | None = None
+    graph: Graph, seeds: Sequence[int], seed: int, delay: float, rate: float, count: int
 ) -> tuple[list[int], Cost]:
     """The first `count` pages in the order of the real frontier; without a delay they come one by one."""
     with TemporaryDirectory() as directory:
-        return asyncio.run(_crawl(graph, seeds, seed, delay, rate, count, Path(directory), config or Config()))
+        return asyncio.run(_crawl(graph, seeds, seed, delay, rate, count, Path(directory)))
 
 
 async def _crawl(
-    graph: Graph, seeds: Sequence[int], seed: int, delay: float, rate: float, count: int, directory: Path,
-    config: Config,
-) -> tuple[list[int], Cost]:  # fmt: skip
+    graph: Graph, seeds: Sequence[int], seed: int, delay: float, rate: float, count: int, directory: Path
+) -> tuple[list[int], Cost]:
     manners = Politeness() if delay else Politeness(Seconds(0.0), Seconds(0.0), site_rate=1e9)
-    import msgspec
-
-    config = msgspec.structs.replace(config, scope="all", politeness=manners, partitions=1)
+    config = Config(scope="all", politeness=manners, partitions=1)
     numbers = {url: page for page, url in enumerate(graph.urls)}
     looks = Random(seed)
     simhashes = [looks.getrandbits(64) for _ in graph.urls]

@@ -1,11 +1,11 @@
 """In which order are pages fetched? The share of all PageRank that is fetched after 1, 5, 10 and 25 % of the pages.
 
-Webs of several shapes (`_graph.py`) are crawled by a model of the frontier that uses the real `policy.priority` and
-`policy.importance`: links are told to the owner when their cash doubles or a site links to another for the first time,
-URLs lie in eight buckets per host, hosts are picked by weight. Against it: breadth first, random, OPIC with exact cash,
-and the oracle, which knows every page and its PageRank before it starts and waits for nobody. Foresight knows the
-PageRank of the pages it has found, but has to find them and to wait as we do. Once politely (one request a second and
-host, `--rate` requests a second in all) and once without any delay, which is the order alone.
+Webs of several shapes (`_graph.py`) are crawled by `harvestman`, the real frontier over a real State (`_frontier.py`),
+and by a model of it that is quick enough to tune policies with: it has the real `policy.priority` and
+`policy.importance`, but no robots.txt, no groups of answers, and no disk. Against them: breadth first, random, OPIC
+with exact cash, and the oracle, which knows every page and its PageRank before it starts and waits for nobody.
+Foresight knows the PageRank of the pages it has found, but has to find them and to wait as we do. Once politely (one
+request a second and host, `--rate` requests a second in all) and once without any delay, which is the order alone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from random import Random
 
+import _frontier
 from _graph import SHAPES, Graph, Shape, build, pagerank
 from _run import RESULTS, Report, Row, microseconds, options
 
 from harvestman.config import Config, Priority
 from harvestman.model import BUCKETS
 from harvestman.policy import priority
-from harvestman.policy.importance import PAGE, Importance, rank, share
+from harvestman.policy.importance import PAGE, Grains, Importance, rank, share
 
 POINTS = (0.01, 0.05, 0.10, 0.25)
 DELAY = 1.0
@@ -35,11 +36,13 @@ SKETCHED = 266
 """A 64-bit linear-counting sketch counts no further."""
 IDLE, BUSY = -2, -1
 """Nothing queued; waiting for its clock or leased."""
+OURS = ("harvestman", "model")
 OTHERS = ("foresight", "opic", "breadth first", "random")
 COLOURS = {
     "oracle": "#888",
     "foresight": "#bb0",
-    "ours": "#c30",
+    "harvestman": "#c30",
+    "model": "#e96",
     "opic": "#07a",
     "breadth first": "#3a3",
     "random": "#a5a",
@@ -92,7 +95,7 @@ class Host:
         return bool(self.window)
 
 
-class Ours:
+class Model:
     """The frontier as DESIGN section 4 has it, in little."""
 
     def __init__(self, graph: Graph, seeds: Sequence[int], rng: Random, delay: float, rate: float) -> None:
@@ -102,7 +105,7 @@ class Ours:
         self.seeds = set(seeds)
         self.importance = Importance(Config().memory.recent_links)
         self.between = Importance(Config().memory.recent_links)
-        """The cash that passed from site to site."""
+        """The pairs of sites that were seen to be linked."""
         self.steps = [priority.steps(url) for url in graph.urls]
         self.hosts = [Host() for _ in range(sites)]
         self.linkers: list[set[int]] = [set() for _ in range(sites)]
@@ -183,6 +186,7 @@ class Ours:
     def _fetched(self, page: int, host: Host) -> None:
         self.bucket[page] = BUCKETS
         host.taken += 1
+        self.importance.fetched(self.graph.urls[page])
         links = self.graph.links[page]
         if not links:
             return
@@ -191,7 +195,7 @@ class Ours:
         for target in links:
             cash = self.importance.told(urls[target], each)
             other = site_of[target]
-            news = other != site and self.between.told(f"{site} {other}", each)
+            news = other != site and self.between.told(f"{site} {other}", Grains(1))
             if cash or news:
                 self.told += 1
                 self._hear(target, cash or each / PAGE, page)
@@ -330,24 +334,28 @@ Curves = dict[str, list[float]]
 
 def measure(
     graph: Graph, ranks: Sequence[float], delay: float, rate: float, seed: int, points: Sequence[float]
-) -> Curves:
-    """By name of the order, the mass at each point."""
+) -> tuple[Curves, float]:
+    """By name of the order, the mass at each point; and how many links a page the owner was told of again."""
     seeds = [graph.homes[site] for site in Random(seed).sample(range(len(graph.homes)), 20)]
     count = int(len(ranks) * points[-1])
     curves = {"oracle": masses(best(ranks)[:count], ranks, points)}
-    ours = Ours(graph, seeds, Random(seed), delay, rate)
+    order, cost = _frontier.crawl(graph, seeds, seed, delay, rate, count)
+    curves["harvestman"] = masses(order, ranks, points)
+    again = (cost.told - cost.found) / count
+    model = Model(graph, seeds, Random(seed), delay, rate)
     began = time.process_time()
-    curves["ours"] = masses(ours.crawl(count), ranks, points)
+    curves["model"] = masses(model.crawl(count), ranks, points)
     print(
-        f"  ours: {time.process_time() - began:.1f} s CPU; {ours.told / count:.1f} links told a page, "
-        f"{ours.found / count:.1f} of them new, {ours.moved / count:.2f} moved to a more urgent bucket; "
-        f"queued by bucket {ours.queued}",
+        f"  harvestman: {cost.cpu:.1f} s CPU, {cost.found / count:.1f} new links a page, "
+        f"{again:.1f} told again; model: {time.process_time() - began:.1f} s CPU, "
+        f"{model.found / count:.1f} new, {(model.told - model.found) / count:.1f} again, "
+        f"{model.moved / count:.2f} moved to a more urgent bucket; queued by bucket {model.queued}",
         file=sys.stderr,
     )
-    for order in OTHERS:
-        other = BestFirst(graph, ranks, seeds, Random(seed), delay, rate, order)
-        curves[order] = masses(other.crawl(count), ranks, points)
-    return curves
+    for name in OTHERS:
+        other = BestFirst(graph, ranks, seeds, Random(seed), delay, rate, name)
+        curves[name] = masses(other.crawl(count), ranks, points)
+    return curves, again
 
 
 def rows(curves: Curves) -> list[Row]:
@@ -397,8 +405,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=100.0, help="requests a second, over all hosts")
     parser.add_argument("--seed", type=int, action="append", help="of web and crawl; may be given several times (1)")
     parser.add_argument("--shape", action="append", choices=[shape.name for shape in SHAPES], help="all, if not given")
+    parser.add_argument("--until", type=float, default=POINTS[-1], help="share of the pages that are fetched")
     parser.add_argument("--json", action="store_true", help="print the masses as JSON, and keep nothing")
     arguments = parser.parse_args()
+    points = [point for point in POINTS if point <= arguments.until]
     shapes = [shape for shape in SHAPES if not arguments.shape or shape.name in arguments.shape]
     everything: list[dict[str, object]] = []
     report = None if arguments.json else Report(__doc__ or "")
@@ -407,12 +417,14 @@ def main() -> None:
         for seed in arguments.seed or [1]:
             graph, ranks = _web(arguments.pages, arguments.sites, shape, seed)
             for delay in (DELAY, 0.0):
-                curves = measure(graph, ranks, delay, arguments.rate, seed, POINTS)
-                everything.append({"shape": shape.name, "seed": seed, "delay": delay, "mass": curves})
+                curves, again = measure(graph, ranks, delay, arguments.rate, seed, points)
+                everything.append(
+                    {"shape": shape.name, "seed": seed, "delay": delay, "mass": curves, "told again": again}
+                )
                 if report is not None:
                     manner = f"{arguments.rate:.0f} pages/s, {delay:.0f} s between requests to a host"
                     report.say(f"{shape.name}, web {seed}: {manner if delay else 'the order alone, no delays'}")
-                    head = ("mass (of the oracle's)", *(f"{point:.0%} of the pages" for point in POINTS))
+                    head = ("mass (of the oracle's)", *(f"{point:.0%} of the pages" for point in points))
                     report.table(head, rows(curves))
             if report is not None and not plotted and not arguments.no_keep:
                 plotted = True
@@ -432,7 +444,7 @@ def _web(pages: int, sites: int, shape: Shape, seed: int) -> tuple[Graph, list[f
 
 def _plot(graph: Graph, ranks: Sequence[float], rate: float, seed: int, shape: Shape) -> None:
     points = [step / 200 for step in range(1, 51)]
-    curves = measure(graph, ranks, DELAY, rate, seed, points)
+    curves, _ = measure(graph, ranks, DELAY, rate, seed, points)
     title = f"PageRank fetched, {len(ranks):,} pages, polite ({shape.name} web)"
     path = RESULTS / f"{time.strftime('%Y-%m-%d-%H%M')}-crawl_order.svg"
     path.write_text(drawn(curves, points, title), encoding="utf-8")
@@ -457,7 +469,7 @@ def _summary(report: Report, everything: Sequence[dict[str, object]]) -> None:
     report.say("After 10 % of the pages, of the oracle's mass:")
     table: list[Row] = []
     for delay in (DELAY, 0.0):
-        for name in ("ours", *OTHERS):
+        for name in (*OURS, *OTHERS):
             parts = [
                 curves[name][at] / curves["oracle"][at]
                 for result in everything
@@ -466,6 +478,8 @@ def _summary(report: Report, everything: Sequence[dict[str, object]]) -> None:
             manner = "polite" if delay else "no delays"
             table.append((f"{name}, {manner}", f"{sum(parts) / len(parts):.1%}", f"{min(parts):.1%}", len(parts)))
     report.table(("order", "mean", "worst", "webs"), table)
+    again = [float(str(result["told again"])) for result in everything]
+    report.say(f"told again: {sum(again) / len(again):.1f} links for each page that harvestman fetched, on average")
 
 
 if __name__ == "__main__":

@@ -283,6 +283,10 @@ def check(config: Config) -> Config:
         ),
         (config.budget.pages < 0, "budget.pages must not be negative (0 means no limit)"),
         (not 0 < config.budget.share <= 1, "budget.share must be above 0 and at most 1"),
+        (
+            config.budget.share < 1 and config.limits.patience >= 600,
+            "limits.patience must be below 600 with a budget.share: a run would wait for the share for ever",
+        ),
         (not 0 < config.budget.farm <= 1, "budget.farm must be above 0 and at most 1"),
         (not 0 <= config.budget.farm_cut <= 1, "budget.farm_cut must be between 0 and 1"),
         (config.traps.url_length < 1, "traps.url_length must be at least 1"),

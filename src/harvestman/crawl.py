@@ -211,6 +211,7 @@ class Crawler:
         waiting = sum(job.discovered - job.settled for job in jobs.values())
         self.tally.settled = self.tally.discovered - self.tally.blocked - waiting
         changes.marks["seq"] = b"%d" % self._frontier.staging.seq
+        changes.marks["crawled"] = b"%d" % self._frontier.crawled
         changes.marks["price"] = b"%r" % self._frontier.learning.price.value
         changes.marks["warc"] = _encode(self._warc.position)
         changes.marks["pages"] = _encode(self._log.position)

@@ -6,7 +6,7 @@ Raw content is durable before it is parsed: the WARC record is written first, al
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from random import Random
 from typing import TypeAlias
@@ -46,6 +46,8 @@ from harvestman.store.records import sha256 as payload_digest
 from harvestman.store.warc import WarcWriter
 
 NOT_MODIFIED = 304
+JOBS_AT_ONCE = 4
+"""Jobs whose links are remembered; of others a link is looked up in the seen-set once more."""
 ONCE = Grains(1)
 """A share so small that it is told at first sight and never again."""
 AcceptUrl = Callable[[str], bool]
@@ -156,6 +158,8 @@ class Harvest:
                 self._read(taken)
             elif taken.decision.target:
                 self._redirect(taken)
+            elif taken.original is not None and taken.record.job > taken.original.job:
+                self._follow_copy(taken, taken.original)
         return group
 
     def _judge(self, lease: Lease, record: UrlRecord, answer: Answer, ref: RecordRef | None) -> Taken:
@@ -163,6 +167,8 @@ class Harvest:
         attempts = record.attempts + (not excused(lease, answer))
         chance = self._rng.random()
         decision = decide(lease.url, answer, attempts, record.hops, config.retry, config.limits, chance)
+        if isinstance(answer, Response) and answer.status == NOT_MODIFIED:
+            decision = _not_modified(record, decision, attempts, answer.finished, config.retry.attempts)
         taken = Taken(lease, record, answer, decision, ref=ref)
         if decision.status is Status.FETCHED and isinstance(answer, Response) and answer.status != NOT_MODIFIED:
             self._decode(taken, answer)
@@ -208,7 +214,7 @@ class Harvest:
         assert taken.ref is not None
         if taken.original is None:
             payload = taken.payload or payload_digest(answer.body)
-            content = Content(taken.record.url, answer.finished, payload, taken.ref)
+            content = Content(taken.record.url, answer.finished, payload, taken.ref, taken.record.job)
             self.contents.setdefault(taken.digest, content)
         headers = answer.headers
         kind, agent = headers.get("content-type", ""), self._config.agent.lower()
@@ -220,6 +226,17 @@ class Harvest:
             self._follow(taken, parsed.links)
 
     # -- links -------------------------------------------------------------------------------------------------
+
+    def _follow_copy(self, taken: Taken, original: Content) -> None:
+        """A copy of what an older job read: the links are followed once for this job too."""
+        answer = taken.answer
+        assert isinstance(answer, Response)
+        headers, agent = answer.headers, self._config.agent.lower()
+        kind, asked = headers.get("content-type", ""), headers.get("x-robots-tag", "")
+        parsed = parse(taken.body, kind, taken.lease.url, x_robots_tag=asked, agent=agent)
+        if not parsed.nofollow:
+            self._follow(taken, parsed.links)
+        self.contents[taken.digest] = msgspec.structs.replace(original, job=taken.record.job)
 
     def _follow(self, taken: Taken, found: list[Link]) -> None:
         """The hot loop: of sixty links a page, those that are new or have become important, wanted and in scope.
@@ -272,9 +289,10 @@ class Harvest:
         return found[: fan.keep], share(_to_give(taken.record) if fan.important else 0.0, len(found))
 
     def _lately(self, job: int) -> Importance:
-        met = self._met.get(job)
-        if met is None:
-            met = self._met[job] = Importance(self._config.memory.recent_links)
+        met = self._met.pop(job, None) or Importance(self._config.memory.recent_links)
+        self._met[job] = met  # the job that is busy now stands last
+        if len(self._met) > JOBS_AT_ONCE:
+            del self._met[next(iter(self._met))]
         return met
 
     def _list(self, taken: Taken, content_type: str) -> bool:
@@ -329,7 +347,7 @@ class Harvest:
     def sitemaps(self, lease: Lease, named: Sequence[str]) -> list[Routed]:
         """Where the sitemaps of an origin are, as its robots.txt says."""
         links: list[Routed] = []
-        if self._config.sources.sitemaps:
+        if self._config.sources.sitemaps and lease.depth < self._jobs.get(lease.job).max_depth:
             for url in sources(lease.origin, named):
                 found = Discovery(url, lease.depth, f"{lease.origin}/robots.txt", LISTING, 0, lease.job)
                 self._offer(links, found)
@@ -338,6 +356,15 @@ class Harvest:
     def seeds(self, texts: Sequence[str], via: str, job: int) -> list[Routed]:
         """Seeds as discoveries: depth 0, worth one page each."""
         return [self._router.route(Discovery(url, 0, via, "seed", 0, job, 1.0)) for url in texts]
+
+
+def _not_modified(record: UrlRecord, decision: Decision, attempts: int, now: Instant, most: int) -> Decision:
+    """A page that we have stays what it is. One that we have to read (again) must be asked for whole."""
+    if record.change is not None:
+        return replace(decision, status=record.status)
+    if attempts >= most:
+        return Decision(Status.DEAD, f"HTTP 304 to a plain request (attempt {attempts} of {most})", error="http_304")
+    return Decision(Status.PENDING, "HTTP 304 to a plain request", retry_at=now, error="http_304")
 
 
 def _to_give(record: UrlRecord) -> float:

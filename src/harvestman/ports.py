@@ -52,6 +52,8 @@ class Content(msgspec.Struct, array_like=True, frozen=True):
     at: Instant
     payload_digest: str
     ref: RecordRef
+    job: int = 1
+    """Whose links were followed from it."""
 
 
 class Parcel(msgspec.Struct, array_like=True, frozen=True):

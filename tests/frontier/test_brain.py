@@ -335,3 +335,95 @@ async def test_a_farm_is_flagged_and_cut(state: RocksState) -> None:
     found = await site(drive, "a.test")
     assert found.flagged.startswith("content farm")
     assert 200 <= found.today < 260, "it is stopped as soon as it is known for a farm: its budget is a tenth now"
+
+
+# -- what a review found ----------------------------------------------------------------------------------------------
+
+
+@in_a_loop
+async def test_a_further_visit_under_way_that_a_newer_job_meets_ends_that_job(state: RocksState) -> None:
+    drive = Drive(state, web(page=Reply(took=5.0)), settings=config(recrawl=Recrawl(keep=True)), jobs=Two())
+    await tell(drive, link("https://a.test/x", job=2))
+    while len(drive.pages()) < 2:
+        await drive.run(until=Instant(drive.now + 0.5))
+        drive.now = Instant(drive.now + 0.5)
+    await tell(drive, link("https://a.test/x", job=3, depth=0))
+    await drive.run(until=Instant(drive.now + 60))
+    found = await record(drive, "https://a.test/x")
+    assert (found.job, found.status) == (3, Status.FETCHED)
+    jobs = drive.frontier.staging.jobs
+    assert (jobs[3].discovered, jobs[3].settled) == (1, 1)
+
+
+@in_a_loop
+async def test_the_same_seeds_in_job_after_job_do_not_make_a_trap_of_a_site(state: RocksState) -> None:
+    def pages(url: str, now: Instant) -> Reply:
+        if path_of(url) == "/robots.txt":
+            return Reply(404)
+        return Reply(digest=sha256(url.encode()).digest(), simhash=int.from_bytes(sha256(url.encode()).digest()[:8]))
+
+    drive = Drive(state, pages)
+    urls = [f"https://a.test/p/item-{n}" for n in range(40)]
+    for job in range(1, 6):
+        await tell(drive, *(link(url, job=job, kind="seed") for url in urls))
+        await drive.run()
+    assert len(drive.pages()) == 200
+    found = await site(drive, "a.test")
+    assert (found.traps, found.dull, found.fetched) == ({}, 0, 40)
+
+
+@in_a_loop
+async def test_a_page_that_we_have_outlives_the_budget_of_its_site(state: RocksState) -> None:
+    settings = config(budget=Budget(pages=3), recrawl=Recrawl(keep=True))
+    drive = Drive(state, living(1e9), settings=settings)  # type: ignore[arg-type]
+    await drive.add([f"https://a.test/{n}/x" for n in range(3)])
+    await drive.run(until=Instant(START + 40 * DAY), patience=40 * DAY)
+    assert len(drive.pages()) > 3, "further visits are no further pages"
+    assert (await drive.statuses())[Status.FETCHED] == 3
+
+
+@in_a_loop
+async def test_of_two_links_in_one_batch_the_newer_jobs_counts(state: RocksState) -> None:
+    drive = Drive(state, web())
+    await tell(drive, link("https://a.test/x", job=1, cash=0.5), link("https://a.test/x", job=2, cash=0.1))
+    assert (await record(drive, "https://a.test/x")).job == 2
+
+
+@in_a_loop
+async def test_a_run_with_a_visit_budget_ends_when_it_is_spent(state: RocksState) -> None:
+    settings = config(recrawl=Recrawl(per_day=24))
+    drive = Drive(state, living(1e9), settings=settings)  # type: ignore[arg-type]
+    await drive.add([f"https://a.test/{n}/x" for n in range(50)])
+    await drive.run(patience=300)
+    later = await drive.crash(pause=80 * DAY)
+    for _ in range(100):
+        await later.run(patience=300, until=Instant(later.now + 300))
+        if await later.frontier.horizon() > later.now + 300:
+            break
+    else:
+        raise AssertionError("it goes on for ever")
+    assert 1 <= len(later.pages()) - 50 <= 5
+
+
+@in_a_loop
+async def test_a_larger_budget_takes_effect_in_the_next_run(state: RocksState) -> None:
+    small = config(budget=Budget(pages_per_day=2, unearned_per_day=2))
+    drive = Drive(state, web(), settings=small)
+    await drive.add([f"https://a.test/{n}/x" for n in range(6)])
+    await drive.run(patience=300)
+    assert len(drive.pages()) == 2
+    drive.settings = config()
+    heir = await drive.crash(pause=10)
+    await heir.run(patience=300)
+    assert len(heir.pages()) == 6
+
+
+@in_a_loop
+async def test_importance_told_while_a_url_waits_in_the_window_is_not_lost(state: RocksState) -> None:
+    drive = Drive(state, web(), in_flight=1)
+    urls = [f"https://a.test/{n}/x" for n in range(10)]
+    await tell(drive, *(link(url, cash=0.01) for url in urls))
+    await drive.run(requests=3)
+    await tell(drive, *(link(url, cash=0.02) for url in urls))
+    await drive.run()
+    assert [(await record(drive, url)).cash for url in urls] == [0.02] * 10

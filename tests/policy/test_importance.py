@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harvestman.policy.importance import PAGE, WORTH_TELLING, Grains, Importance, rank, share
+from harvestman.policy.importance import FEW, PAGE, WORTH_TELLING, Grains, Importance, rank, share
 
 urls = st.sampled_from([f"https://a.example/{number}" for number in range(6)])
-shares = st.integers(1, 3 * PAGE).map(Grains)
+shares = st.integers(1, 3 * PAGE // 2).map(lambda half: Grains(2 * half))
 
 
 def test_a_page_is_worth_what_its_links_gave_and_a_seed_at_least_one() -> None:
@@ -22,18 +22,24 @@ def test_a_page_is_worth_what_its_links_gave_and_a_seed_at_least_one() -> None:
 
 
 @given(st.floats(0.15, 1e6), st.integers(1, 100_000))
-def test_a_share_is_never_nothing_and_shares_never_exceed_the_rank_by_more_than_a_grain_each(
+def test_a_share_is_never_nothing_and_shares_never_exceed_the_rank_by_more_than_two_grains_each(
     worth: float, links: int
 ) -> None:
     each = share(worth, links)
-    assert each >= 1
-    assert each * links <= worth * PAGE + links
+    assert each >= 2
+    assert each % 2 == 0
+    assert each * links <= worth * PAGE + 2 * links
+
+
+@given(st.floats(0.15, 1e6), st.integers(1, FEW))
+def test_few_links_are_no_better_advice_than_many(worth: float, links: int) -> None:
+    assert share(worth, links) == share(worth, FEW) > share(worth, 2 * FEW)
 
 
 def test_first_sight_is_always_told_then_only_powers_of_two() -> None:
     importance = Importance(1_000)
-    quarter = share(0.25, 1)
-    assert importance.told("https://a.example/", share(0.001, 1)) > 0.0
+    quarter = share(0.25 * FEW, 1)
+    assert importance.told("https://a.example/", share(0.001, 1_000)) > 0.0
     told = [importance.told("https://b.example/", quarter) for _ in range(16)]
     assert [cash for cash in told if cash] == [0.25, 0.5, 1.0, 2.0, 4.0]
 
@@ -69,14 +75,39 @@ def test_memory_is_bounded_and_the_forgotten_are_told_again(links: list[tuple[in
         importance.told(f"https://a.example/{number}", given_to_it)
         assert importance.remembered <= max(2, capacity)
     for number in range(1_000, 1_000 + capacity + 2):
-        importance.told(f"https://a.example/{number}", Grains(1))
+        importance.told(f"https://a.example/{number}", Grains(2))
     assert importance.told("https://a.example/0", Grains(PAGE)) == 1.0
 
 
 def test_a_generation_carries_its_sums_over() -> None:
     importance = Importance(4)
-    half = share(0.5, 1)
+    half = share(0.5 * FEW, 1)
     assert importance.told("https://a.example/", half) == 0.5
     assert importance.told("https://b.example/", half) == 0.5  # the first generation is full
     assert importance.told("https://a.example/", half) == 1.0
     assert importance.told("https://a.example/", half) == 0.0
+
+
+def test_of_a_page_that_is_here_only_powers_of_sixteen_are_told() -> None:
+    importance = Importance(1_000)
+    quarter = share(0.25 * FEW, 1)
+    assert importance.told("https://a.example/", quarter) == 0.25
+    importance.fetched("https://a.example/")
+    told = [importance.told("https://a.example/", quarter) for _ in range(100)]
+    assert [round(cash, 3) for cash in told if cash] == [1.0, 16.0]
+
+
+def test_a_page_that_was_fetched_before_anybody_linked_to_it_is_no_news() -> None:
+    importance = Importance(1_000)
+    importance.fetched("https://a.example/")
+    assert importance.told("https://a.example/", share(0.15, 60)) == 0.0
+
+
+def test_that_a_page_is_here_outlives_a_generation() -> None:
+    importance = Importance(4)
+    half = share(0.5 * FEW, 1)
+    importance.fetched("https://a.example/")
+    importance.told("https://b.example/", half)  # the first generation is full
+    assert round(importance.told("https://a.example/", half), 3) == 0.5
+    assert round(importance.told("https://a.example/", half), 3) == 1.0
+    assert not any(importance.told("https://a.example/", half) for _ in range(28))

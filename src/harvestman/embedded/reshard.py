@@ -36,6 +36,9 @@ def reshard(layout: Layout, facts: CrawlFile, workers: int) -> None:
         for state in states:
             state.put_mark("seq", b"%d" % seq)  # numbers only grow, whoever owned a host before
             state.put_mark("opened", b"0")  # a new owner: it waits a full interval before it asks
+        crawled = sum(int(state.read_mark("crawled") or 0) for state in states[: facts.workers])
+        for state in states:
+            state.put_mark("crawled", b"%d" % (crawled // workers))
         states[0].put_mark("tally", msgspec.msgpack.encode(_summed(states)))
         for state in states[1:]:
             state.put_mark("tally", msgspec.msgpack.encode(Tally()))

@@ -18,8 +18,10 @@ Column families (key -> value; every integer big endian, so that byte order is n
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from struct import Struct
 from typing import TypeAlias
@@ -183,15 +185,23 @@ class RocksState:
     def _dated(self, family: str, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
         if limit <= 0:
             return []
-        found: list[tuple[Instant, UrlId]] = []
+        ends = _u64(int(until * 1000) + 1)
+        parts = (
+            self._dated_of(family, partition, partition + ends, limit) for partition in list(self._schedule(family))
+        )
+        merged = heapq.merge(*parts)  # lazily: of most partitions one entry is read
+        return [(Instant(_read_u64(when)[0] / 1000), url) for when, url in islice(merged, limit)]
+
+    def _dated_of(self, family: str, partition: bytes, end: bytes, limit: int) -> Iterator[tuple[bytes, UrlId]]:
+        """The entries of one partition; the first is its head from now on."""
         heads = self._schedule(family)
-        for partition, head in heads.items():
-            end = partition + _u64(int(until * 1000) + 1)
-            keys = [key for key, _ in self._scan(family, head, end, limit)] if head < end else []
-            heads[partition] = keys[0] if keys else max(head, end)
-            found += [(Instant(_read_u64(key, 2)[0] / 1000), UrlId(key[10:])) for key in keys]
-        found.sort()
-        return found[:limit]
+        head, first = heads[partition], True
+        for key, _ in self._scan(family, head, end, limit) if head < end else ():
+            if first:
+                heads[partition], first = key, False
+            yield key[2:10], UrlId(key[10:])
+        if first:
+            heads[partition] = max(head, end)
 
     def _schedule(self, family: str) -> dict[bytes, bytes]:
         """Of each partition a key that no entry is below: what was removed before it is not walked over again."""

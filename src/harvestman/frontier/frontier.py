@@ -85,7 +85,7 @@ class Frontier:
         self._leased = 0
         self.blocked = 0
         self.crawled = 0
-        """Pages so far, in all runs."""
+        """Pages of this worker so far, in all runs."""
         self.visits_until = NEVER if config.recrawl.keep else opened
         """Pages that we have are visited again when they fall due before this moment."""
 
@@ -96,7 +96,8 @@ class Frontier:
 
     async def restore(self, tally: Tally) -> None:
         """Go on where an earlier process was."""
-        self.blocked, self.crawled = tally.blocked, tally.pages
+        self.blocked = tally.blocked
+        self.crawled = int(await self._state.mark("crawled") or tally.pages)
         self.staging.seq = int(await self._state.mark("seq") or 0)
         self.staging.jobs = tally.jobs
         self.intake.trapped = tally.traps
@@ -230,7 +231,7 @@ class Frontier:
             self._drop(host, Status.BLOCKED, f"robots.txt line {verdict.line}: {verdict.rule}", now)
         elif (reason := self._trap(host, site, record)) is not None:
             self._drop(host, Status.REFUSED, reason, now)
-        elif self._config.budget.pages and budget.wait(site, self.crawled, self._config.budget, now) == NEVER:
+        elif record.change is None and self._budget_wait(site, now) == NEVER:
             self._drop(host, Status.REFUSED, f"budget: the site has had its {site.fetched} pages", now)
         else:
             return False
@@ -238,8 +239,8 @@ class Frontier:
 
     def _within_budget(self, host: Host, site: SiteRecord, now: Instant) -> Lease | None:
         """A lease for the first URL of a host; None when its site has no budget left for now."""
-        until = budget.wait(site, self.crawled, self._config.budget, now)
-        if until is not None:
+        until = self._budget_wait(site, now)
+        if until is not None and until < NEVER:
             self._wait_for_budget(host, until, now)
             return None
         head = host.window[0]
@@ -261,10 +262,16 @@ class Frontier:
         self._sites.changed(host.partition, site)
         return self.intake.turned_away(site, key)
 
+    def _budget_wait(self, site: SiteRecord, now: Instant) -> Instant | None:
+        """When a site may be asked, as far as budgets go. Sites are spread evenly over workers, and so are pages."""
+        return budget.wait(site, self.crawled * self._config.workers, self._config.budget, now)
+
     def _wait_for_budget(self, host: Host, until: Instant, now: Instant) -> None:
         until = Instant(min(until, now + BUDGET_PAUSE))
+        polite = host.record()
         host.clock = replace(host.clock, next_allowed=max(host.clock.next_allowed, until))
         self._back(host, now)
+        self.changes.hosts[host.name] = (host.partition, polite)  # the next run may have a larger budget
 
     def _window_size(self) -> int:
         return max(2, min(32, self._config.memory.window // max(1, len(self._residents))))
@@ -285,7 +292,8 @@ class Frontier:
         """The head of the window is not asked for."""
         head = self._consume(host)
         self._settled(head.record, status)
-        head.record.visit = Visit(now, 0, reason)
+        before, head.record.visit = head.record.visit, Visit(now, 0, reason)
+        _remember(head.record.visit, before)
         self.changes.records[head.id] = head.record
 
     def _settled(self, record: UrlRecord, status: Status) -> None:
@@ -437,8 +445,10 @@ class Frontier:
         """The earliest moment at which anything at all could be done; `NEVER` when all is done."""
         if self._leased or self.changes or self._residents.overflow:
             return Instant(0.0)
-        due = [*await self._state.due(NEVER, 1), *await self._state.revisits(self.visits_until, 1)]
-        return min(self.wake_at(), self._residents.rest_ends, *(when for when, _ in due), NEVER)
+        due = [when for when, _ in await self._state.due(NEVER, 1)]
+        affordable = self.intake.affordable_at()
+        due += [max(when, affordable) for when, _ in await self._state.revisits(self.visits_until, 1)]
+        return min(self.wake_at(), self._residents.rest_ends, *due, NEVER)
 
     def counts(self) -> dict[str, int]:
         schedule = self._schedule

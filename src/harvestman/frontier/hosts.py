@@ -58,7 +58,7 @@ class Host:
     __slots__ = (
         "address", "address_until", "away", "clock", "crawl_delay", "cursors", "errands", "failed", "fetched",
         "hurried", "name", "partition", "place", "read", "ready_in", "record_of_site", "served", "site", "slot",
-        "tails", "turn", "window",
+        "stands", "tails", "turn", "window",
     )  # fmt: skip
 
     def __init__(self, name: HostKey, site: SiteKey, partition: Partition) -> None:
@@ -79,6 +79,8 @@ class Host:
         self.place = Place.IDLE
         self.ready_in = BUCKETS
         """The bucket of the front it stands in; `BUCKETS` when it is not ready."""
+        self.stands = 0
+        """A bit per bucket of the front that has an entry of it, old or new."""
         self.address = ""
         self.address_until = Instant(0.0)
         self.slot = Instant(0.0)
@@ -146,6 +148,10 @@ class Host:
         """The record of a URL that is being asked for."""
         leased = self.place is Place.LEASED and self.window
         return self.window[0].record if leased and self.window[0].id == url else None
+
+    def held(self, url: UrlId) -> UrlRecord | None:
+        """The record of a URL in the window: the one that will be written when the URL is settled."""
+        return next((entry.record for entry in self.window if entry.id == url), None)
 
     def take_out(self, url: UrlId) -> None:
         """An entry that leaves the queue on disk leaves the window too."""

@@ -55,7 +55,7 @@ class Intake:
         candidates: dict[UrlId, Routed] = {}
         for routed in found:
             other = candidates.setdefault(routed.id, routed)
-            if other.found.cash < routed.found.cash:
+            if (other.found.job, other.found.cash) < (routed.found.job, routed.found.cash):
                 candidates[routed.id] = routed
         staged = self._staging.changes.records
         known = {url: staged[url] for url in candidates if url in staged}
@@ -65,7 +65,9 @@ class Intake:
         for url in new:
             self._stage(url, candidates[url], now)
         for url, record in known.items():
-            self._met_again(url, record, candidates[url], now)
+            host = self._residents.get(candidates[url].host)
+            held = host.held(url) if host is not None else None
+            self._met_again(url, held or record, candidates[url], now)
         return len(new)
 
     def _stage(self, url: UrlId, routed: Routed, now: Instant) -> None:
@@ -136,10 +138,10 @@ class Intake:
     def _met_again(self, url: UrlId, record: UrlRecord, routed: Routed, now: Instant) -> None:
         found = routed.found
         site = self._sites[routed.site]
+        self._credit(site, routed, max(0.0, found.cash - record.cash))
         if found.job > record.job and record.status not in SETTLED_FOR_GOOD:
             self._adopt(url, record, routed, site, now)
             return
-        self._credit(site, routed, max(0.0, found.cash - record.cash))
         if found.cash > record.cash:
             record.cash = found.cash
             self._staging.changes.records[url] = record
@@ -169,7 +171,10 @@ class Intake:
         changes, host = self._staging.changes, self._residents.get(routed.host)
         under_way = host.under_way(url) if host is not None else None
         if under_way is not None:
-            self._give(under_way, routed.found)  # the answer that is coming will do
+            # The answer that is coming will do, if it is read: a further visit is made a first one.
+            self._give(under_way, routed.found)
+            under_way.status, under_way.due, under_way.change = Status.PENDING, Instant(0.0), None
+            changes.records[url] = under_way
             return
         self._take_out(url, record, routed)
         if record.due:
@@ -187,6 +192,9 @@ class Intake:
             self._staging.job(record.job).settled += 1
         self._staging.job(found.job).discovered += 1
         record.job, record.depth, record.via, record.hops = found.job, found.depth, found.via, found.hops
+        record.attempts = 0
+        if found.kind == "seed":
+            record.kind = "seed"
         record.cash = max(record.cash, found.cash)
 
     def _bring_forward(self, url: UrlId, record: UrlRecord, found: Discovery, site: SiteRecord, now: Instant) -> None:
@@ -211,6 +219,12 @@ class Intake:
         since, self._filled = now - (self._filled or now), now
         self._spendable = min(max(1.0, per_day / 24), self._spendable + since * per_day / 86_400)
         return min(AT_ONCE, int(self._spendable))
+
+    def affordable_at(self) -> Instant:
+        """When the budget has room for a further visit."""
+        per_day = self._config.recrawl.per_day / self._config.workers
+        missing = max(0.0, 1.0 - self._spendable) if per_day else 0.0
+        return Instant(self._filled + missing / per_day * 86_400) if missing else Instant(0.0)
 
     async def ripen(self, now: Instant, visits_until: Instant) -> int:
         """Put what is due back into the hosts' queues; returns how many of them are further visits."""

@@ -48,9 +48,11 @@ class Learning:
         visit = record.visit
         assert visit is not None
         now = visit.at
-        budget.spent(site, now, again=record.change is not None)
+        budget.spent(site, now, again=before is not None and bool(before.digest))
         old, due = record.change, record.due
-        change = self._again(site, record, old, visit, before) if old else self._first(site, record, visit, links)
+        change = (
+            self._again(site, record, old, visit, before) if old else self._first(site, record, visit, before, links)
+        )
         # A visit that needed several attempts has no date of its own any more.
         previous = Seconds((due or now) - old.looked) if old else None
         record.change = change
@@ -60,14 +62,17 @@ class Learning:
         self._staging.changes.revisit.append((record.due, url))
         self._sites.changed(partition, site)
 
-    def _first(self, site: SiteRecord, record: UrlRecord, visit: Visit, links: Sequence[str]) -> Change:
+    def _first(
+        self, site: SiteRecord, record: UrlRecord, visit: Visit, before: Visit | None, links: Sequence[str]
+    ) -> Change:
         """Is the page new, and is there an end to pages like it?"""
         rules = self._config
         if self._pages % MORE == 0:
             self.know(self._pages)
         self._pages += 1
         copy = record.status is Status.DUPLICATE
-        traps.learn(site, record.url, visit.simhash, copy, links, visit.at, rules.traps)
+        if before is None or not before.digest:  # adopted by another job: it would be found to be like itself
+            traps.learn(site, record.url, visit.simhash, copy, links, visit.at, rules.traps)
         if not site.flagged:
             site.flagged = novelty.farm(site, rules.budget)
         kind = "blog" if record.kind == LISTING else kinds.page_kind(record.url, record.kind)

@@ -44,13 +44,16 @@ class Schedule:
 
     def _stand(self, host: Host, bucket: int) -> None:
         host.ready_in = bucket
-        self._ready[bucket].append(host)
+        if not host.stands >> bucket & 1:  # else where it stood before is its place
+            host.stands |= 1 << bucket
+            self._ready[bucket].append(host)
 
     def pick(self) -> Host | None:
         """A ready host: the most urgent most often, the least urgent too."""
         while filled := [bucket for bucket in range(BUCKETS) if self._ready[bucket]]:
             bucket = pick(filled, self._rng.random()) if len(filled) > 1 else filled[0]
             host = self._ready[bucket].popleft()
+            host.stands &= ~(1 << bucket)
             if host.place is Place.READY and host.ready_in == bucket:
                 host.ready_in = BUCKETS
                 return host
