@@ -44,7 +44,9 @@ async def _crawl(config: Config, kills: int, rng: Random) -> tuple[Ending, int]:
 def _judge(web: SimWeb, directory: Path) -> None:
     # A page that was in flight when its worker died is asked for again: that is allowed, and rare.
     report = audit(web.log, DELAY, max_duplicates=0.05)
-    assert report.ok, report.render()
+    # A 429 that reached the machine in the milliseconds before the kill, unread, is known to nobody (decisions/0011).
+    unread = ["retry_after"] if report.retry_after.count == 1 else []
+    assert report.broken in ([], unread), report.render()
     assert report.coverage == 1.0
 
 

@@ -156,7 +156,7 @@ def test_a_real_mix_uses_every_bucket_and_the_urgent_ones_are_the_rare() -> None
     filled = [0] * BUCKETS
     for _ in range(5_000):
         linkers, taken = int(rng.paretovariate(0.8)), int(rng.paretovariate(0.4)) - 1
-        worth = authority(linkers * 0.1, min(266, linkers), min(taken, 10**6), 0.01 * rng.paretovariate(0.9))
+        worth = authority(linkers * 0.01, min(266, linkers), min(taken, 10**6), 0.003 * rng.paretovariate(0.9))
         filled[urgency(worth, "a", rng.randint(1, 8), rng.choice((0, 1, 1, 2, 2, 2, 3, 4)))] += 1
     assert min(filled) > 0
     assert filled[0] < filled[-1]
@@ -164,7 +164,7 @@ def test_a_real_mix_uses_every_bucket_and_the_urgent_ones_are_the_rare() -> None
 
 
 def test_seeds_are_urgent_and_boosts_move_a_page_up() -> None:
-    plain = authority(0.0, 0.0, 0, 0.05)
+    plain = authority(0.0, 0.0, 0, 0.005)
     assert urgency(authority(0.0, 0.0, 0, 1.0), "seed", 0, 0) <= 1
     assert urgency(plain, "sitemap") < urgency(plain, "a")
     assert urgency(plain, page="news") < urgency(plain)
