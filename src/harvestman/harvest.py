@@ -48,7 +48,7 @@ from harvestman.store.warc import WarcWriter
 NOT_MODIFIED = 304
 JOBS_AT_ONCE = 4
 """Jobs whose links are remembered; of others a link is looked up in the seen-set once more."""
-ONCE = Grains(1)
+ONCE = Grains(2)
 """A share so small that it is told at first sight and never again."""
 AcceptUrl = Callable[[str], bool]
 Handed: TypeAlias = tuple[Lease, UrlRecord, Answer, RecordRef | None]
@@ -252,8 +252,10 @@ class Harvest:
         else:
             worth = share(_to_give(record), len(found))
         taken.share = first = worth / PAGE
+        lately = self._lately(job)
+        lately.fetched(taken.lease.url)
         told, between, admits, place, accept = (
-            self._lately(job).told,
+            lately.told,
             self._between.told,
             self._jobs.scope(job).admits,
             self._router.place,
