@@ -18,10 +18,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import accumulate
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from _run import RESULTS, Report, Row, options
@@ -101,9 +102,10 @@ def freshness(rates: Sequence[float], weights: Sequence[float], visits: Sequence
 
 def solved(rates: Sequence[float], weights: Sequence[float], per_day: float) -> list[float]:
     """Visits a day by a convex solver: maximise sum w f/r (1 - e^(-r/f)), sum f = budget."""
-    import cvxpy
-    import numpy
-    from cvxpy.constraints.exponential import ExpCone
+    # By name, so that types are checked alike with and without it.
+    cvxpy: Any = import_module("cvxpy")
+    numpy: Any = import_module("numpy")
+    ExpCone = import_module("cvxpy.constraints.exponential").ExpCone
 
     rate, weight = numpy.array(rates), numpy.array(weights)
     often, lost = cvxpy.Variable(len(rates)), cvxpy.Variable(len(rates))
@@ -111,7 +113,7 @@ def solved(rates: Sequence[float], weights: Sequence[float], per_day: float) -> 
     cone = ExpCone(-numpy.ones(len(rates)), often, lost)
     problem = cvxpy.Problem(cvxpy.Maximize(weight @ (often - lost)), [cone, rate @ often / per_day == 1.0])
     # Not an interior-point solver: Clarabel gives up on 5,000 cones of so many sizes.
-    problem.solve(solver=cvxpy.SCS)  # type: ignore[no-untyped-call]  # cvxpy types most, not this
+    problem.solve(solver=cvxpy.SCS)
     if problem.status != cvxpy.OPTIMAL or often.value is None:
         raise SystemExit(f"the solver says {problem.status}")
     visits = [max(0.0, float(value)) * each for value, each in zip(often.value, rates, strict=True)]
