@@ -75,6 +75,7 @@ class Host:
         self.queues[bucket].append(page)
         if not self.hurried and self.window and bucket < self.window[0][0]:
             self.hurried = 2
+            self.turn -= 1
             for number, other in reversed(self.window):
                 self.queues[number].appendleft(other)
             self.window.clear()

@@ -148,13 +148,13 @@ async def test_within_a_host_a_stream_of_urgent_links_does_not_starve_the_rest(s
     fed = iter(range(1_000_000))
     drive = Drive(state, web(), in_flight=1)
     await drive.add([f"https://one.test/low/{p}" for p in range(10)], bucket=7)
-    for _ in range(400):
+    for _ in range(1_000):
         await drive.add([f"https://one.test/urgent/{next(fed)}" for _ in range(2)], bucket=0)
         await drive.run(requests=len(drive.journal) + 1)
         drive.now = Instant(drive.now + 0.1)
         await drive.turn()
     low = sum(1 for line in drive.pages() if "/low/" in line.url)
-    assert low >= 4
+    assert low >= 5  # its weight's part is 7.8
 
 
 @in_a_loop

@@ -131,6 +131,7 @@ class Host:
         self.tails |= mask
         if not self.hurried and self.window and mask & ((1 << self.window[0].bucket) - 1):
             self.hurried = 2
+            self.turn -= 1  # whose turn it was has it again, or whoever is always interrupted would starve
             self.forget_window()
 
     def forget_window(self) -> None:
