@@ -12,7 +12,7 @@ ARGS ?=
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements.lock pyproject.toml setup.py src/harvestman/pages/_simhash.c
+$(VENV)/.ready: requirements.lock pyproject.toml setup.py src/harvestman/pages/_simhash.c src/harvestman/sim/_member.c
 	@test -d $(VENV) || { echo "making $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "installing what Harvestman stands on ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock

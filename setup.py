@@ -1,17 +1,20 @@
-"""The one compiled file. It is optional: without a C compiler the pure-Python twin gives identical results, slower."""
+"""The two compiled files. They are optional: without a C compiler pure-Python twins give identical results, slower."""
 
 from setuptools import Extension, setup
 
+
+def kernel(name: str) -> Extension:
+    return Extension(
+        f"harvestman.{name}",
+        sources=[f"src/harvestman/{name.replace('.', '/')}.c"],
+        py_limited_api=True,
+        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        extra_compile_args=["-O3"],
+        optional=True,
+    )
+
+
 setup(
-    ext_modules=[
-        Extension(
-            "harvestman.pages._simhash",
-            sources=["src/harvestman/pages/_simhash.c"],
-            py_limited_api=True,
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            extra_compile_args=["-O3"],
-            optional=True,
-        )
-    ],
+    ext_modules=[kernel("pages._simhash"), kernel("sim._member")],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

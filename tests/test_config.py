@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harvestman.config import Caches, Config, Limits, Memory, Politeness, Retry, check, load
+from harvestman.config import Caches, Config, Limits, Memory, Politeness, Region, Retry, check, load
 from harvestman.errors import ConfigError
 from harvestman.model import Seconds
 
@@ -102,6 +102,8 @@ def test_a_directory_is_no_configuration(tmp_path: Path) -> None:
         (Config(workers=65, partitions=64), "partitions"),
         (Config(partitions=70_000), "partitions"),
         (Config(in_flight=0), "in_flight"),
+        (Config(ports=(80, 0)), "ports"),
+        (Config(ports=(65_536,)), "ports"),
         (Config(politeness=msgspec.convert({"delay": -1}, Politeness)), "politeness.delay"),
         (Config(politeness=msgspec.convert({"delay": float("nan")}, Politeness)), "politeness.delay"),
         (Config(politeness=msgspec.convert({"delay": float("inf")}, Politeness)), "politeness.delay"),
@@ -112,6 +114,10 @@ def test_a_directory_is_no_configuration(tmp_path: Path) -> None:
         (Config(limits=Limits(max_pages=-1)), "max_pages"),
         (Config(limits=Limits(max_depth=-1)), "max_depth"),
         (Config(limits=Limits(max_hops=-1)), "max_hops"),
+        (Config(limits=Limits(body_bytes=0)), "limits.body_bytes"),
+        (Config(limits=Limits(decoded_ratio=0)), "limits.decoded_ratio"),
+        (Config(limits=Limits(connect=Seconds(float("inf")))), "limits.connect"),
+        (Config(limits=Limits(total_html=Seconds(0))), "limits.total_html"),
         (Config(retry=Retry(attempts=0)), "retry.attempts"),
         (Config(retry=Retry(sick_after=0)), "retry.sick_after"),
         (Config(retry=msgspec.convert({"first": 0}, Retry)), "retry.first"),
@@ -125,6 +131,42 @@ def test_contradictions_are_refused_by_name(config: Config, key: str) -> None:
     with pytest.raises(ConfigError) as refused:
         check(config)
     assert key in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("regions", "words"),
+    [
+        ((Region("EU"),), "EU: a name is of a-z"),
+        ((Region("eu"), Region("eu")), "'eu' is named twice"),
+        ((Region("eu", tlds=("de",)), Region("us", tlds=("DE",))), "tlds 'de' is named twice"),
+        ((Region("eu", networks=("10.0.0.0/8",)), Region("us", networks=("10.0.0.0/8",))), "is named twice"),
+        ((Region("eu", networks=("10.0.0.1/8",)),), "eu: networks '10.0.0.1/8'"),
+        ((Region("eu", tlds=("*.de",)),), "write de, co.uk or example.org"),
+        ((Region("eu", workers=0),), "eu: workers must be at least 1"),
+        ((Region("eu", workers=65),), "no more than the 64 partitions"),
+        ((Region("eu", slow=Seconds(-1.0)),), "eu: slow"),
+        ((Region("eu", content="../eu"),), "eu: content"),
+        ((Region("eu", content="/eu"),), "eu: content"),
+        ((Region("eu", content="state"),), "eu: content 'state'"),
+        (tuple(Region(f"r{number}") for number in range(257)), "256 are the most"),
+    ],
+)
+def test_regions_that_cannot_be_are_refused(regions: tuple[Region, ...], words: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        check(Config(regions=regions))
+    assert str(refused.value).startswith("regions: ")
+    assert words in str(refused.value)
+
+
+def test_the_workers_of_a_crawl_are_those_of_its_regions(tmp_path: Path) -> None:
+    text = '[[regions]]\nname = "eu"\nworkers = 2\ntlds = ["de"]\n[[regions]]\nname = "us-east"\ncontent = "us"\n'
+    found = check(load(written(tmp_path, text)))
+    assert (found.workers, [region.name for region in found.regions]) == (3, ["eu", "us-east"])
+    assert check(found) == found
+    with pytest.raises(ConfigError, match=r"they have 3 workers, not 2: leave workers \(--workers\) away"):
+        check(msgspec.structs.replace(found, workers=2))
+    with pytest.raises(ConfigError, match=r"unknown setting regions\.tld; did you mean regions\.tlds\?"):
+        load(written(tmp_path, '[[regions]]\nname = "eu"\ntld = ["de"]\n'))
 
 
 def test_the_defaults_contradict_nothing() -> None:
@@ -154,11 +196,26 @@ ASKED_FOR = {
     "traps.url_length": 2_048,
     "limits.max_hops": 5,
     "limits.max_depth": 20,
+    "limits.connect": 5.0,
+    "limits.first_byte": 10.0,
+    "limits.total_html": 5.0,
+    "limits.total_large": 30.0,
+    "limits.body_bytes": 10_000_000,
+    "limits.decoded_bytes": 20_000_000,
+    "limits.decoded_ratio": 250,
+    "limits.error_bytes": 1_000_000,
+    "limits.head_bytes": 262_144,
+    "limits.pieces": 100_000,
+    "memory.bodies": 256 << 20,
     "politeness.delay": 1.0,
     "politeness.site_rate": 10.0,
     "caches.robots": 86_400.0,
+    "politeness.onion_delay": 5.0,
+    "egress.per_address": 1_000,
+    "memory.tls_connections": 256,
     "caches.dns": 300.0,
     "caches.dns_stale": 86_400.0,
+    "caches.dns_last": 7 * 86_400.0,
     "budget.pages_per_day": 500_000,
     "budget.unearned_per_day": 10_000,
     "traps.shape_urls": 100,
@@ -184,3 +241,16 @@ def test_the_defaults_the_mission_asks_for_are_settings(name: str, default: floa
     other = default / 2 if isinstance(default, float) else default - 1
     file.write_text(f"[{section}]\n{key} = {other}\n", encoding="utf-8")
     assert getattr(getattr(check(load(file)), section), key) == other
+
+
+def test_proxies_are_tables_and_their_keys_are_checked_too(tmp_path: Path) -> None:
+    tor = '[[proxies]]\nmatch = ["*.onion"]\nurl = "socks5h://127.0.0.1:9050"\n'
+    text = f'{tor}[[proxies]]\nmatch = ["*"]\nurl = "direct"\n'
+    found = check(load(written(tmp_path, text)))
+    assert [(proxy.match, proxy.url) for proxy in found.proxies] == [
+        (("*.onion",), "socks5h://127.0.0.1:9050"), (("*",), "direct"),
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match=r"proxies\.pasword_env; did you mean proxies\.password_env\?"):
+        load(written(tmp_path, text + 'pasword_env = "X"\n'))
+    with pytest.raises(ConfigError, match="record or refuse"):
+        check(load(written(tmp_path, '[fetch]\ninvalid_certificates = "ignore"\n')))

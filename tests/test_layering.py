@@ -13,17 +13,18 @@ BELOW: dict[str, set[str]] = {
     "model": set(),
     "errors": set(),
     "headers": set(),
+    "media": set(),
     "config": {"errors", "model"},
     "ports": {"model", "policy"},
     "clock": {"model"},
     "policy": {"config", "errors", "model"},
-    "fetch": {"errors", "headers", "model"},
-    "pages": {"model", "policy"},
+    "fetch": {"errors", "headers", "media", "model"},
+    "pages": {"media", "model", "policy"},
     "store": {"errors", "headers", "model"},
     "sim": {"errors"},
     "frontier": {"config", "model", "policy", "ports"},
-    "embedded": {"errors", "layout", "model", "ports"},
-    "layout": {"errors"},
+    "embedded": {"errors", "layout", "model", "policy", "ports"},
+    "layout": {"config", "errors"},
     "jobs": {"errors", "layout", "model", "policy"},
     "seeds": {"errors", "pages", "policy"},
     "messages": {"config", "model"},
@@ -31,9 +32,9 @@ BELOW: dict[str, set[str]] = {
 """What each of these parts may import besides itself. The stages (fetch, pages, store, frontier, sim) never import one
 another; what joins them (harvest, asking, dispatch, crawl) sits above and is not listed."""
 
-KNOW_THE_EMBEDDED = {"wiring", "views", "mend", "simulate", "embedded"}
-"""`wiring` puts the parts together; `views` opens a State read-only for those who look, `mend` for those who repair;
-`simulate` runs the frontier over a real one."""
+KNOW_THE_EMBEDDED = {"wiring", "regions", "views", "mend", "simulate", "embedded"}
+"""`wiring` puts the parts together; `regions` moves sites between runs; `views` opens a State read-only for those who
+look, `mend` for those who repair; `simulate` runs the frontier over a real one."""
 
 CLOCKS = {"clock", "sim", "cli", "supervise"}
 """Where the hour may be asked. `supervise` measures how long a run took (monotonic), nothing more."""

@@ -113,6 +113,11 @@ async def contents(layout: Layout) -> dict[str, object]:
     return found
 
 
+def split(layout: Layout, workers: int) -> None:
+    before = layout.read()
+    reshard(layout, before, msgspec.structs.replace(before, workers=workers))
+
+
 def pages(layout: Layout) -> int:
     return sum(state.tally().pages for _, state in opened(layout))
 
@@ -123,7 +128,7 @@ async def test_one_two_three_one_keeps_every_row(layout: Layout) -> None:
     before = await contents(layout)
     assert len(before) == HOSTS * (3 + 1 + 5)
     for workers in (2, 3, 1, 2):
-        reshard(layout, layout.read(), workers)
+        split(layout, workers)
         assert layout.read().workers == workers
         assert await contents(layout) == before
         assert pages(layout) == 10
@@ -139,7 +144,7 @@ async def test_a_crash_between_the_steps_keeps_the_crawl_whole(
     """Die at the n-th write of any kind; then go on with the old number, or try the new one again."""
     await filled(layout)
     if before > 1:
-        reshard(layout, layout.read(), before)
+        split(layout, before)
     whole = await contents(layout)
     left = [step * 4]
 
@@ -158,31 +163,31 @@ async def test_a_crash_between_the_steps_keeps_the_crawl_whole(
         dying(name, RocksState)
     dying("write", Layout)
     try:
-        reshard(layout, layout.read(), after)
+        split(layout, after)
     except PowerCut:
         assert layout.read().workers == before
     monkeypatch.undo()
     assert await contents(layout) == whole, "with whatever number crawl.json names"
     if layout.read().workers != after:
-        reshard(layout, layout.read(), after)
+        split(layout, after)
     assert await contents(layout) == whole
 
 
 @in_a_loop
 async def test_a_row_that_was_removed_since_the_last_move_does_not_come_back(layout: Layout) -> None:
     await filled(layout)
-    reshard(layout, layout.read(), 2)
+    split(layout, 2)
     one = RocksState(layout.state(1))
     await one.commit(Changes(unqueued=[(Partition(1), HostKey("h1.test"), 4, page) for page in range(3)]))
     await one.close()
-    reshard(layout, layout.read(), 1)  # worker 0 was never opened, so it still has its old copy
+    split(layout, 1)  # worker 0 was never opened, so it still has its old copy
     assert "queue h1.test" not in await contents(layout)
 
 
 @in_a_loop
 async def test_links_on_their_way_are_not_lost_with_their_sender(layout: Layout) -> None:
     await filled(layout)
-    reshard(layout, layout.read(), 3)
+    split(layout, 3)
     sent = {b"from %d to %d" % (index, p) for index in range(3) for p in range(PARTITIONS) if p % 3 != index}
     for index in range(3):
         state = RocksState(layout.state(index))
@@ -190,7 +195,7 @@ async def test_links_on_their_way_are_not_lost_with_their_sender(layout: Layout)
         await state.commit(Changes(outbox=parcels))
         await state.close()
     for workers in (2, 1):
-        reshard(layout, layout.read(), workers)
+        split(layout, workers)
         found = [parcel.body for _, state in opened(layout) for parcel in await state.outbox(1_000)]
         assert set(found) == sent, "though all had the same number"
 
@@ -198,26 +203,27 @@ async def test_links_on_their_way_are_not_lost_with_their_sender(layout: Layout)
 @in_a_loop
 async def test_contents_known_to_a_retired_worker_are_still_known(layout: Layout) -> None:
     await filled(layout)
-    reshard(layout, layout.read(), 2)
+    split(layout, 2)
     one = RocksState(layout.state(1))
     content = Content("https://h1.test/", Instant(1.0), "sha256:x", RecordRef("f", 1, 2))
     await one.commit(Changes(contents={b"d" * 32: content}))
     await one.close()
-    reshard(layout, layout.read(), 1)
+    split(layout, 1)
     assert [await state.contents([b"d" * 32]) for _, state in opened(layout)] == [[content]]
 
 
 @in_a_loop
 async def test_a_worker_that_comes_back_goes_on_where_its_files_ended(layout: Layout) -> None:
     await filled(layout)
-    reshard(layout, layout.read(), 2)
+    split(layout, 2)
     one = RocksState(layout.state(1))
-    await one.commit(Changes(marks={"pages": b"w01-00004 at 17", "warc": b"w01 at 99"}))
+    ends = [msgspec.msgpack.encode(position) for position in (("w01-00004.pages", 17), ("w01-x-00000.warc.gz", 99))]
+    await one.commit(Changes(marks={"pages": ends[0], "warc": ends[1]}))
     await one.close()
-    reshard(layout, layout.read(), 1)
-    reshard(layout, layout.read(), 2)
+    split(layout, 1)
+    split(layout, 2)
     marks = [(await state.mark("pages"), await state.mark("warc")) for _, state in opened(layout)]
-    assert marks[1] == (b"w01-00004 at 17", b"w01 at 99")
+    assert marks[1] == (ends[0], ends[1])
     assert marks[0] == (None, None)
 
 
@@ -227,13 +233,13 @@ async def test_seeds_that_a_worker_had_not_read_yet_are_read_again_by_all(layout
     jobs = Jobs(layout)
     for name in ("one", "two"):
         jobs.add(Job(0, name, Instant(1.0)), ["https://h1.test/"])
-    reshard(layout, layout.read(), 2)
+    split(layout, 2)
     for index, (first, second) in enumerate([(b"700", b"17"), (b"300", b"17")]):
         state = RocksState(layout.state(index))
         await state.commit(Changes(marks={layout.seeds_mark(1): first, layout.seeds_mark(2): second}))
         await state.close()
     for workers in (3, 1):
-        reshard(layout, layout.read(), workers)
+        split(layout, workers)
         for _, state in opened(layout):
             assert [await state.mark(layout.seeds_mark(job)) for job in (1, 2)] == [b"300", b"17"]
 
@@ -244,7 +250,7 @@ async def test_every_new_owner_knows_that_it_took_over_and_has_to_build_its_filt
     snapshot = layout.data / layout.seen(0)
     snapshot.parent.mkdir()
     snapshot.write_bytes(b"of the old split")
-    reshard(layout, layout.read(), 3)
+    split(layout, 3)
     assert all([await state.mark("opened") is not None for _, state in opened(layout)])
     assert not snapshot.exists()
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 from math import inf
 from pathlib import Path
 
@@ -30,6 +33,8 @@ class Politeness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An answer slower than this stretches the delay."""
     max_delay: Seconds = Seconds(60.0)
     """The longest adaptive delay; what robots.txt or Retry-After ask may be longer and is obeyed."""
+    onion_delay: Seconds = Seconds(5.0)
+    """As `delay`, for .onion hosts: volunteers carry every request over six relays."""
 
 
 class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,13 +122,62 @@ class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RSS and Atom."""
 
 
+class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is taken from a server."""
+
+    invalid_certificates: str = "record"
+    """A page whose certificate is not valid: record (it is fetched, and says so) or refuse. robots.txt: refused."""
+
+
+class Proxy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A way to some hosts. The first table that matches a host decides."""
+
+    match: tuple[str, ...]
+    """Hosts: a name is that host, *.name those below it, * all."""
+    url: str
+    """socks5h://, http:// or https:// and HOST:PORT; direct for no proxy."""
+    user: str = ""
+    password_env: str = ""
+    """The environment variable that holds the password."""
+    at_once: int = 100
+    """Requests through it at once, per worker."""
+    slack: Seconds = Seconds(20.0)
+    """How much longer than limits.connect and limits.first_byte allow."""
+
+
+class Egress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The addresses of this machine that requests leave from."""
+
+    addresses: tuple[str, ...] = ()
+    """Sites are spread over them, each always from the same; empty for the system's choice."""
+    per_address: int = 1_000
+    """Requests at once from each of them, per worker."""
+
+
+class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Workers in one part of the world, and the sites that are theirs. The first region has all that no rule names."""
+
+    name: str
+    workers: int = 1
+    tlds: tuple[str, ...] = ()
+    """Endings of sites: a top-level domain, a public suffix or a site. The longest that fits decides."""
+    networks: tuple[str, ...] = ()
+    """Addresses of servers (CIDR), for sites that no ending names. The smallest that fits decides."""
+    slow: Seconds = Seconds(0.5)
+    """A site that no rule names and whose answers begin later than this is tried from another region; 0 for never."""
+    content: str = ""
+    """The directory below `data` for raw records and pages of its sites; empty for the usual places."""
+
+
 class Watch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When a crawl leans too hard on one target."""
+    """What raises an alert: a crawl that leans too hard on one target, a site of weight that moves."""
 
     share: float = 0.2
     """Of a worker's requests, to one site or address, that raises an alert ..."""
     targets: int = 50
     """... when at least this many are being asked."""
+    linkers: int = 20
+    """When all addresses of a host change at once, and at least this many other sites link to its site."""
 
 
 class Caches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,7 +188,9 @@ class Caches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dns: Seconds = Seconds(300.0)
     """An address is used at least so long, whatever its TTL."""
     dns_stale: Seconds = Seconds(86_400.0)
-    """How long past its time an address may serve while the resolver fails."""
+    """How long past its time an address may serve while the resolver fails ..."""
+    dns_last: Seconds = Seconds(7 * 86_400.0)
+    """... and when it failed before as well."""
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,11 +207,21 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body_bytes: int = 10_000_000
     """Largest body taken over the wire."""
     decoded_bytes: int = 20_000_000
-    """Largest body after decompression."""
+    """Largest body after decompression ..."""
+    decoded_ratio: int = 250
+    """... and how many times its size on the wire, above a megabyte. Dense tables reach 100; bombs start at 1,000."""
+    error_bytes: int = 1_000_000
+    """Kept of the body of an answer that is not 2xx."""
+    head_bytes: int = 256 * 1024
+    """All header lines of an answer, interim answers and trailers included."""
+    pieces: int = 100_000
+    """Chunks (or reads) a body may come in."""
     connect: Seconds = Seconds(5.0)
+    """Longest time to connect, the TLS handshake included."""
     first_byte: Seconds = Seconds(10.0)
+    """Longest wait for the first line of an answer, connecting included."""
     total_html: Seconds = Seconds(5.0)
-    """Longest body transfer of a page."""
+    """Longest transfer of a page, from its first line on."""
     total_large: Seconds = Seconds(30.0)
     """Longest body transfer of a large document."""
     drain: Seconds = Seconds(30.0)
@@ -179,6 +245,10 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RocksDB's block cache."""
     write_buffer: int = 48 << 20
     """RocksDB's memtables, in all."""
+    bodies: int = 256 << 20
+    """Bodies on their way, in all; beyond it those above 256 KB are dropped and asked for again."""
+    tls_connections: int = 256
+    """TLS connections kept open, those in use counted; each takes about 110 KB."""
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -196,10 +266,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fixed when a crawl begins."""
     in_flight: int = 1_000
     """Requests at once, per worker."""
-    dns: str = ""
-    """HOST:PORT of a resolver; empty for the system's."""
+    dns: str | tuple[str, ...] = ""
+    """A name server, or several in the order they are asked: HOST:PORT or https://HOST/PATH; empty for the system's."""
     allow: tuple[str, ...] = ()
     """Private or loopback networks (CIDR) this crawl may touch."""
+    ports: tuple[int, ...] = ()
+    """Ports it may ask besides the web's own (`policy.guard.WEB_PORTS`)."""
     politeness: Politeness = Politeness()
     retry: Retry = Retry()
     priority: Priority = Priority()
@@ -207,10 +279,19 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     traps: Traps = Traps()
     recrawl: Recrawl = Recrawl()
     sources: Sources = Sources()
+    fetch: Fetch = Fetch()
+    proxies: tuple[Proxy, ...] = ()
+    egress: Egress = Egress()
+    regions: tuple[Region, ...] = ()
     watch: Watch = Watch()
     caches: Caches = Caches()
     limits: Limits = Limits()
     memory: Memory = Memory()
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """Those of `dns`."""
+        return ((self.dns,) if self.dns else ()) if isinstance(self.dns, str) else self.dns
 
     def user_agent(self, version: str) -> str:
         return f"{self.agent}/{version} (+{self.contact})" if self.contact else f"{self.agent}/{version}"
@@ -247,26 +328,119 @@ def _refuse_unknown(raw: dict[str, object], kind: type[msgspec.Struct], path: Pa
         inner = fields[key]
         if isinstance(value, dict) and isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             _refuse_unknown(value, inner, path, f"{prefix}{key}.")
+        elif (table_of := _TABLES.get(key)) is not None and isinstance(value, list):
+            for table in value:
+                if isinstance(table, dict):
+                    _refuse_unknown(table, table_of, path, f"{prefix}{key}.")
+
+
+_TABLES: dict[str, type[msgspec.Struct]] = {"proxies": Proxy, "regions": Region}
+"""Settings that are lists of tables."""
+_REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_DIRECTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+_TAKEN = frozenset({"export", "jobs", "lock", "logs", "pages", "regions", "seen", "state", "warc"})
+"""What a crawl keeps below its data directory."""
+_PROXY = re.compile(r"(?:socks5h|https?)://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\]):[0-9]{1,5}")
+_PATTERN = re.compile(r"\*|(?:\*\.)?[^*/:\s]+|\[?[0-9A-Fa-f:.]+\]?")
+
+
+def _faults(proxy: Proxy) -> Iterator[str]:
+    if proxy.url != "direct" and not _PROXY.fullmatch(proxy.url):
+        shown = "the URL" if "@" in proxy.url else repr(proxy.url)
+        yield f"{shown} is not socks5h://HOST:PORT, http://HOST:PORT, https://HOST:PORT or direct" + (
+            "; name who you are in user and password_env" if "@" in proxy.url else ""
+        )
+    if not proxy.match:
+        yield f"{proxy.url} matches no host"
+    for pattern in proxy.match:
+        if not _PATTERN.fullmatch(pattern):
+            yield f"match {pattern!r}: write a host, *.name for those below it, or *"
+    if proxy.password_env and not proxy.user:
+        yield f"{proxy.url} has a password_env and no user"
+    if proxy.at_once < 1:
+        yield "at_once must be at least 1"
+    if not 0 <= proxy.slack < inf:
+        yield "slack must not be negative, and finite"
+
+
+def _regional_faults(config: Config) -> Iterator[str]:
+    regions = config.regions
+    for region in regions:
+        yield from (f"{region.name}: {words}" for words in _faults_of_region(region, config.partitions))
+    said = {
+        "": Counter(region.name for region in regions),
+        "tlds ": Counter(text.lower() for region in regions for text in region.tlds),
+        "networks ": Counter(text.lower() for region in regions for text in region.networks),
+    }
+    yield from (f"{kind}{text!r} is named twice" for kind, count in said.items() for text in count if count[text] > 1)
+    if len(regions) > 256:
+        yield "256 are the most"
+    if len(regions) * config.partitions > 65_535:
+        yield f"each has {config.partitions} partitions: 65535 in all are the most"
+    total = sum(region.workers for region in regions)
+    if regions and config.workers not in (1, total):
+        yield f"they have {total} workers, not {config.workers}: leave workers (--workers) away, a region has its own"
+
+
+def _faults_of_region(region: Region, partitions: int) -> Iterator[str]:
+    if not _REGION.fullmatch(region.name):
+        yield "a name is of a-z, 0-9 and '-'"
+    if not 1 <= region.workers <= partitions:
+        yield f"workers must be at least 1, and no more than the {partitions} partitions"
+    for text in region.tlds:
+        if not text or text.startswith(".") or set(text) & set("*/: "):
+            yield f"tlds {text!r}: write de, co.uk or example.org"
+    for text in region.networks:
+        try:
+            ip_network(text)
+        except ValueError as error:
+            yield f"networks {text!r}: {error}"
+    if not 0 <= region.slow < inf:
+        yield "slow must not be negative, and finite"
+    if region.content and (not _DIRECTORY.fullmatch(region.content) or region.content in _TAKEN):
+        yield f"content {region.content!r} is no name for a directory of its own below the data directory"
+
+
+def _no_addresses(egress: Egress) -> Iterator[str]:
+    for text in egress.addresses:
+        try:
+            ip_address(text)
+        except ValueError:
+            yield text
+
+
+def _sizes(limits: Limits) -> Iterator[tuple[bool, str]]:
+    """A limit of nothing would refuse everything, and one without end is none."""
+    for name in ("body_bytes", "decoded_bytes", "decoded_ratio", "error_bytes", "head_bytes", "pieces"):
+        yield getattr(limits, name) < 1, f"limits.{name} must be at least 1"
+    for name in ("connect", "first_byte", "total_html", "total_large"):
+        yield not 0 < getattr(limits, name) <= 86_400, f"limits.{name} must be above 0 and at most a day (86400)"
 
 
 def check(config: Config) -> Config:
-    """Refuse what contradicts itself, before anything starts."""
+    """Refuse what contradicts itself, before anything starts. With regions, `workers` is the sum of theirs."""
     wrong: list[tuple[bool, str]] = [
         (
             not _TOKEN.fullmatch(config.agent),
             f"agent {config.agent!r}: a robots.txt can only name letters, '-' and '_'",
         ),
         (config.workers < 1, "workers must be at least 1"),
-        (config.partitions < config.workers, "partitions must be at least as many as workers"),
+        (
+            config.partitions < config.workers and not config.regions,
+            "partitions must be at least as many as workers",
+        ),
         (config.partitions > 65_535, "partitions must be at most 65535"),
         (config.in_flight < 1, "in_flight must be at least 1"),
+        (not all(0 < port < 65_536 for port in config.ports), "ports (--allow-port) are numbers from 1 to 65535"),
         (not 0 <= config.politeness.delay < inf, "politeness.delay must not be negative, and finite"),
         (not 0 <= config.politeness.ip_delay < inf, "politeness.ip_delay must not be negative, and finite"),
+        (not 0 <= config.politeness.onion_delay < inf, "politeness.onion_delay must not be negative, and finite"),
         (not config.politeness.site_rate > 0, "politeness.site_rate must be above 0"),
         (config.politeness.site_rate > 10, "politeness.site_rate: no site may be asked more than 10 times a second"),
         (config.limits.max_pages < 0, "max_pages must not be negative (0 means no limit)"),
         (config.limits.max_depth < 0, "max_depth must not be negative"),
         (config.limits.max_hops < 0, "limits.max_hops must not be negative"),
+        *_sizes(config.limits),
         (config.retry.attempts < 1, "retry.attempts must be at least 1"),
         (config.retry.sick_after < 1, "retry.sick_after must be at least 1"),
         (not config.retry.first > 0, "retry.first must be above 0"),
@@ -275,6 +449,7 @@ def check(config: Config) -> Config:
         (config.memory.window < 1, "memory.window must be at least 1"),
         (config.memory.seen_capacity < 1, "memory.seen_capacity must be at least 1"),
         (not 0 < config.memory.seen_errors < 1, "memory.seen_errors must be between 0 and 1"),
+        (config.memory.tls_connections < 1, "memory.tls_connections must be at least 1"),
         (config.limits.drain < 0, "limits.drain must not be negative"),
         (config.budget.unearned_per_day < 1, "budget.unearned_per_day must be at least 1"),
         (
@@ -303,10 +478,22 @@ def check(config: Config) -> Config:
             "recrawl.news, recrawl.blog and recrawl.docs must be above 0",
         ),
         (not 0 < config.caches.robots <= 86_400, "caches.robots must be above 0 and at most a day (86400)"),
-        (config.caches.dns < 0 or config.caches.dns_stale < 0, "caches.dns and caches.dns_stale must not be negative"),
+        (
+            min(config.caches.dns, config.caches.dns_stale, config.caches.dns_last) < 0,
+            "caches.dns, caches.dns_stale and caches.dns_last must not be negative",
+        ),
         (not 0 < config.watch.share <= 1, "watch.share must be above 0 and at most 1"),
+        (
+            config.fetch.invalid_certificates not in ("record", "refuse"),
+            "fetch.invalid_certificates is record or refuse",
+        ),
+        (config.egress.per_address < 1, "egress.per_address must be at least 1"),
+        *((True, f"egress.addresses: {text!r} is not an IP address") for text in _no_addresses(config.egress)),
+        *((True, f"proxies: {words}") for proxy in config.proxies for words in _faults(proxy)),
+        *((True, f"regions: {words}") for words in _regional_faults(config)),
     ]
     for bad, words in wrong:
         if bad:
             raise ConfigError(words)
-    return config
+    workers = sum(region.workers for region in config.regions)
+    return msgspec.structs.replace(config, workers=workers) if workers else config

@@ -109,6 +109,8 @@ class Crawler:
         if now >= self._ripe_at:
             self._ripe_at = now + RIPEN_EVERY
             await self._frontier.ripen(now)
+            if not self.draining:
+                self._asking.expect(now)
         parcels = self._bus.receive(GROUP)
         self.tally.received += len(parcels)
         self.idle = self.idle and not (answers or parcels or self._asking.under_way)
@@ -203,7 +205,9 @@ class Crawler:
     def _mark(self, changes: Changes) -> None:
         self.tally.blocked = self._frontier.blocked
         self.tally.requests += self._asking.requests
-        self._asking.requests = 0
+        self.tally.dns_hits += self._asking.known
+        self.tally.dns_misses += self._asking.waited
+        self._asking.requests = self._asking.known = self._asking.waited = 0
         if self._asking.alerts:
             self._alert()
         self.tally.traps = self._frontier.intake.trapped

@@ -41,7 +41,10 @@ class Dispatch:
                 mine.append(routed)
             else:
                 self._outgoing.setdefault(routed.partition, []).append(routed.found)
-        return await self._frontier.add(mine, now) if mine else 0
+        new = await self._frontier.add(mine, now) if mine else 0
+        led_on = self._frontier.intake.led_on()
+        # At most as often as there are hops to a redirect.
+        return new + (await self.route(led_on, now) if led_on else 0)
 
     async def take_in(self, parcels: Iterable[Parcel], now: Instant) -> int:
         new = 0

@@ -13,8 +13,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from harvestman import media
 from harvestman.config import Config
 from harvestman.fetch.decode import BadBody, decode
+from harvestman.fetch.heads import readable
 from harvestman.frontier.routing import Routed, Router
 from harvestman.model import (
     LISTING,
@@ -37,10 +39,10 @@ from harvestman.model import (
 )  # fmt: skip
 from harvestman.pages.parse import parse
 from harvestman.pages.sitemap import looks_like, read, sources
-from harvestman.policy import budget, traps
+from harvestman.policy import budget, refresh, traps
 from harvestman.policy.importance import PAGE, Grains, Importance, rank, share
-from harvestman.policy.outcomes import Decision, decide, excused
-from harvestman.policy.urls import host_of
+from harvestman.policy.outcomes import Decision, decide, excused, refreshed
+from harvestman.policy.urls import Base, host_of
 from harvestman.ports import Content, Jobs, State
 from harvestman.store.records import sha256 as payload_digest
 from harvestman.store.warc import WarcWriter
@@ -103,6 +105,13 @@ class Taken:
             return False
         return answer.status == NOT_MODIFIED or bool(self.digest and self.digest == record.visit.digest)
 
+    @property
+    def content(self) -> bytes:
+        """The digest of what came, or of what a 304 says we still have."""
+        if self.digest or not isinstance(self.answer, Response) or self.answer.status != NOT_MODIFIED:
+            return self.digest
+        return self.record.visit.digest if self.record.visit and self.unchanged else b""
+
     def visit(self) -> Visit:
         """The durable summary."""
         answer, decision = self.answer, self.decision
@@ -110,12 +119,20 @@ class Taken:
             return Visit(answer.finished, 0, decision.reason)
         before = self.record.visit
         if before is not None and self.unchanged:
-            return msgspec.structs.replace(before, at=answer.finished, code=answer.status, reason="unchanged")
+            flaw = (answer.tls_error or "")[:256]
+            # The page is the same, but it may go by another name now: the old one would never be recognised again.
+            etag = answer.headers.get("etag", before.etag)[:256]
+            date = answer.headers.get("last-modified", before.last_modified)[:64]
+            return msgspec.structs.replace(
+                before, at=answer.finished, code=answer.status, reason="unchanged", etag=etag, last_modified=date,
+                tls_error=flaw,
+            )  # fmt: skip
         headers = answer.headers
         return Visit(
             answer.finished, answer.status, decision.reason, self.digest, self.page.simhash if self.page else 0,
             headers.get("etag", "")[:256], headers.get("last-modified", "")[:64], headers.get("content-type", "")[:128],
             len(self.body), self.ref, decision.target or (self.original.url if self.original else ""),
+            (answer.tls_error or "")[:256],
         )  # fmt: skip
 
 
@@ -149,11 +166,13 @@ class Harvest:
         """The whole way of a group, from answers to pages and links."""
         self.contents = {}
         group = [self._judge(*answer) for answer in answers]
-        known = await self._state.contents([taken.digest for taken in group if taken.digest])
-        stored = dict(zip((taken.digest for taken in group if taken.digest), known, strict=True))
-        for taken in group:
-            self._recognise(taken, stored.get(taken.digest) or self.contents.get(taken.digest))
-            self._store(taken)
+        digests = [taken.content for taken in group]
+        asked = [digest for digest in digests if digest]
+        stored = dict(zip(asked, await self._state.contents(asked), strict=True))
+        for taken, digest in zip(group, digests, strict=True):
+            content = stored.get(digest) or self.contents.get(digest)
+            self._recognise(taken, content)
+            self._store(taken, content)
             if taken.decision.status is Status.FETCHED and taken.digest and not taken.unchanged:
                 self._read(taken)
             elif taken.decision.target:
@@ -166,7 +185,8 @@ class Harvest:
         config = self._config
         attempts = record.attempts + (not excused(lease, answer))
         chance = self._rng.random()
-        decision = decide(lease.url, answer, attempts, record.hops, config.retry, config.limits, chance)
+        rules = config.retry, config.limits
+        decision = decide(lease.url, answer, attempts, record.hops, *rules, chance, record.behind)
         if isinstance(answer, Response) and answer.status == NOT_MODIFIED:
             decision = _not_modified(record, decision, attempts, answer.finished, config.retry.attempts)
         taken = Taken(lease, record, answer, decision, ref=ref)
@@ -175,13 +195,26 @@ class Harvest:
         return taken
 
     def _decode(self, taken: Taken, answer: Response) -> None:
-        body = decode(answer.body, answer.headers.get("content-encoding", ""), self._config.limits.decoded_bytes)
+        limits = self._config.limits
+        coding = answer.headers.get("content-encoding", "")
+        body = decode(answer.body, coding, limits.decoded_bytes, limits.decoded_ratio)
         if isinstance(body, BadBody):
             words = f"{FailureKind.BAD_CONTENT}: {body.reason}"
             taken.decision = Decision(Status.REFUSED, words, error=str(FailureKind.BAD_CONTENT))
         else:
             taken.body = body
             taken.digest = sha256(body).digest()
+            if "content-encoding" in answer.headers and taken.record.kind != LISTING:
+                self._look_inside(taken, answer.headers.get("content-type", ""))
+
+    def _look_inside(self, taken: Taken, content_type: str) -> None:
+        """What came packed could not be judged by its first bytes on the way in."""
+        claimed = media.essence(content_type)
+        kind = media.real(taken.body[: media.HEAD], claimed)
+        if kind and not readable(kind):
+            words = f"{FailureKind.UNWANTED}: {kind}, though it says {claimed or 'nothing'}"
+            taken.decision = Decision(Status.REFUSED, words, error=str(FailureKind.UNWANTED))
+            taken.digest = b""
 
     def _recognise(self, taken: Taken, content: Content | None) -> None:
         """Is it an exact duplicate, of something stored before or earlier in the group?"""
@@ -193,10 +226,14 @@ class Harvest:
         elif taken.unchanged:
             taken.original = content
 
-    def _store(self, taken: Taken) -> None:
-        """Write the raw record: a revisit when the payload is already stored, byte for byte."""
+    def _store(self, taken: Taken, content: Content | None) -> None:
+        """Write the raw record: a revisit when the payload is already stored, byte for byte, or not sent at all."""
         answer = taken.answer
-        if isinstance(answer, Failure) or taken.ref is not None or answer.status == NOT_MODIFIED:
+        if isinstance(answer, Failure) or taken.ref is not None:
+            return
+        if answer.status == NOT_MODIFIED:
+            if content is not None:
+                self._warc.write_unmodified(answer, content.url, content.at, content.payload_digest)
             return
         original = taken.original
         taken.payload = payload_digest(answer.body)
@@ -212,18 +249,49 @@ class Harvest:
         answer = taken.answer
         assert isinstance(answer, Response)
         assert taken.ref is not None
-        if taken.original is None:
-            payload = taken.payload or payload_digest(answer.body)
-            content = Content(taken.record.url, answer.finished, payload, taken.ref, taken.record.job)
-            self.contents.setdefault(taken.digest, content)
         headers = answer.headers
         kind, agent = headers.get("content-type", ""), self._config.agent.lower()
         if self._list(taken, kind) and taken.record.kind == LISTING:
+            self._know(taken, answer, taken.ref)
             return
         parsed = parse(taken.body, kind, taken.lease.url, x_robots_tag=headers.get("x-robots-tag", ""), agent=agent)
+        if (parsed.refresh is not None or "refresh" in headers) and self._leads_on(taken, parsed, headers):
+            return
+        self._know(taken, answer, taken.ref)
         taken.page = page_of(taken, answer, parsed, kind)
         if not parsed.nofollow:
             self._follow(taken, parsed.links)
+
+    def _know(self, taken: Taken, answer: Response, ref: RecordRef) -> None:
+        """Its content is known from now on: whatever has the same is a duplicate of this."""
+        if taken.original is None:
+            payload = taken.payload or payload_digest(answer.body)
+            content = Content(taken.record.url, answer.started, payload, ref, taken.record.job)
+            self.contents.setdefault(taken.digest, content)
+
+    def _leads_on(self, taken: Taken, parsed: Parsed, headers: dict[str, str]) -> bool:
+        """A page that leads on by itself, by its head or a meta element: whether it was no more than a redirect.
+
+        One that stays for a while, or leads where we do not go, is a page with one more link.
+        """
+        record, url, limits = taken.record, taken.lease.url, self._config.limits
+        told = refresh.read(headers.get("refresh", ""))
+        target = Base(url).resolve(told[1]) if told else None
+        if told and target:
+            parsed.links.append(Link(target, kind="refresh"))
+        hop = (told[0], target) if told and target else parsed.refresh
+        if hop is None or parsed.nofollow:
+            return False
+        decision = refreshed(url, *hop, record.hops, limits, record.behind)
+        if decision is None:
+            return False
+        before, taken.decision = taken.decision, decision
+        if decision.target:
+            self._redirect(taken)
+            if taken.decision is not decision:
+                taken.decision = before
+                return False
+        return True
 
     # -- links -------------------------------------------------------------------------------------------------
 
@@ -306,7 +374,7 @@ class Harvest:
         if listing is None:
             return False
         since = record.change.looked if record.change else Instant(0.0)
-        spoken_for = {self._site(taken.lease.url), self._site(record.via)}
+        spoken_for = {self._site(url) for url in (taken.lease.url, record.via) if "://" in url}  # via may be "seed"
         told, worth = self._lately(record.job).told, share(_to_give(record), len(listing.links) or 1)
         for link in listing.links:
             cash, site = told(link.url, worth), self._site(link.url)
@@ -342,7 +410,10 @@ class Harvest:
         target, record = taken.decision.target, taken.record
         assert target is not None
         kind = LISTING if record.kind == LISTING else "redirect"
-        found = Discovery(target, record.depth, taken.lease.url, kind, record.hops + 1, record.job, record.cash)
+        found = Discovery(
+            target, record.depth, taken.lease.url, kind, record.hops + 1, record.job, record.cash,
+            behind=(*record.behind, taken.lease.url),
+        )  # fmt: skip
         if not self._offer(taken.links, found):
             taken.decision = Decision(Status.REDIRECTED, f"leads out of scope: {target}")
 

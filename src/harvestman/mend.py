@@ -16,11 +16,12 @@ from typing import TypeVar
 
 import msgspec
 
+from harvestman import regions
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import WAITING, Damaged, RocksState, Row, dated_row, id_in, queue_row, salvage
 from harvestman.errors import StateError, UsageError
 from harvestman.frontier.routing import Router
-from harvestman.layout import Layout
+from harvestman.layout import CrawlFile, Layout
 from harvestman.lock import locked
 from harvestman.model import (
     BUCKETS,
@@ -47,7 +48,7 @@ BATCH = 2_000
 """Records in one commit."""
 TELL_EVERY = 50_000
 DROPPED = "dropped by hand"
-VISITED_AGAIN = (Status.FETCHED, Status.DUPLICATE)
+VISITED_AGAIN = (Status.FETCHED, Status.DUPLICATE, Status.REDIRECTED)
 
 Tell = Callable[[int], None]
 """Hears now and then how many URLs were read."""
@@ -188,13 +189,12 @@ class Redriven(msgspec.Struct):
 class StillCrawl:
     """The databases of a crawl that does not run, to be changed. See `still`."""
 
-    def __init__(self, layout: Layout, states: list[RocksState], lost: dict[int, list[str]]) -> None:
-        facts = layout.read()
+    def __init__(self, layout: Layout, facts: CrawlFile, states: list[RocksState], lost: dict[int, list[str]]) -> None:
         self._layout = layout
         self._states = states
         self._lost = lost
-        self._router = Router(facts.partitions)
-        self._roster = StaticRoster(facts.partitions, facts.workers, 0)
+        self._router: Router = regions.router(layout, facts)
+        self._roster = StaticRoster(facts.partitions, facts.split, 0)
 
     async def repair(self, tell: Tell) -> Repaired:
         """Queues, schedules and the seen-filter from the URL records alone."""
@@ -312,8 +312,10 @@ def still(data: Path, *, save: bool = False) -> Iterator[StillCrawl]:
     `save`: a damaged database is made one that can be opened, without the files that cannot be read.
     """
     layout = Layout(data)
-    facts = layout.read()
+    layout.read()
     with locked(data), ExitStack() as stack:
+        # What cannot be read cannot be swept either: the next start does that.
+        facts = layout.read() if save else regions.settled(layout)
         states: list[RocksState] = []
         lost: dict[int, list[str]] = {}
         for index in range(facts.workers):
@@ -327,8 +329,8 @@ def still(data: Path, *, save: bool = False) -> Iterator[StillCrawl]:
             stack.callback(state.shut)
             states.append(state)
             if not save:  # else it may not be readable yet
-                state.drop_foreign(StaticRoster(facts.partitions, facts.workers, index).owns)
-        yield StillCrawl(layout, states, lost)
+                state.drop_foreign(StaticRoster(facts.partitions, facts.split, index).owns)
+        yield StillCrawl(layout, facts, states, lost)
         for state in states:
             state.flush()
 

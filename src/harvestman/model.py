@@ -65,6 +65,29 @@ class FailureKind(enum.StrEnum):
     """The content-type gate closed before the body was read."""
     GUARD = "guard"
     """The address is not one a crawler may touch."""
+    PROXY = "proxy"
+    """The proxy is at fault, not the host behind it."""
+
+
+@dataclass(slots=True, frozen=True)
+class Route:
+    """How the requests to a host leave us (`policy.egress`). All empty: straight, from whichever address."""
+
+    proxy: str = ""
+    """scheme://host:port of the proxy that looks the name up and connects; empty for none."""
+    user: str = ""
+    """Whom the proxy takes us for. Tor gives each user circuits of its own."""
+    password_env: str = ""
+    """The environment variable with the password; the password itself is in no value of ours."""
+    slack: Seconds = Seconds(0.0)
+    """How much longer than straight connecting, and the first byte, may take."""
+    source: str = ""
+    """The address of ours that the connection leaves from."""
+    refusal: str = ""
+    """Why there is no way to the host."""
+
+
+DIRECT = Route()
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,13 +96,14 @@ class Request:
 
     url: str
     address: str
-    """The IP the connection is pinned to."""
+    """The IP the connection is pinned to: the proxy's, where the route has one."""
     robots: bool = False
     """A robots.txt request: TLS is verified, any content type is taken, a long body is cut, not refused."""
     listing: bool = False
     """A sitemap: any content type is taken."""
     etag: str = ""
     last_modified: str = ""
+    route: Route = DIRECT
 
 
 @dataclass(slots=True, frozen=True)
@@ -148,6 +172,8 @@ class Parsed(msgspec.Struct):
     nofollow: bool = False
     simhash: int = 0
     """64 bit, over 3-word shingles of the text; 0 when there is no text."""
+    refresh: tuple[Seconds, str] | None = None
+    """When a meta element leads on, and where to."""
 
 
 class Page(msgspec.Struct):
@@ -198,6 +224,8 @@ class Visit(msgspec.Struct, array_like=True):
     ref: RecordRef | None = None
     target: str = ""
     """Where it redirected to, or which URL it duplicates."""
+    tls_error: str = ""
+    """Why its certificate was not valid."""
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):
@@ -250,6 +278,8 @@ class UrlRecord(msgspec.Struct, array_like=True):
     """When a sitemap says it changed last: put to the test at the next visit."""
     trail: list[Attempt] = msgspec.field(default_factory=list)
     """The attempts that failed since the last that did not."""
+    behind: tuple[str, ...] = ()
+    """The redirects that led to it, the first one first: by them a loop is known."""
 
 
 class HostRecord(msgspec.Struct, array_like=True):
@@ -278,6 +308,30 @@ class Trap(msgspec.Struct, array_like=True):
     refused: int = 0
     pardoned: bool = False
     """A person said that it is none: it is not stopped again."""
+
+
+class Validators(msgspec.Struct, array_like=True, frozen=True):
+    """What the ETags and dates of a site have proven to be worth."""
+
+    unchecked: int = 0
+    """Answers "not modified" since the last look without validators."""
+    proven: int = 0
+    """Looks that found them true."""
+    doubts: int = 0
+    """Looks since a conditional request last brought news that found a change."""
+    lied: Instant = Instant(0.0)
+    """When they were found to say "not modified" of a page that was; 0 when they were not."""
+    barren: int = 0
+    """The last conditional requests with an ETag that brought what we had, in a row."""
+
+
+class Reach(msgspec.Struct, array_like=True, frozen=True):
+    """How far a site is from a region."""
+
+    seconds: Seconds
+    """From a request to the first byte of its answer: an estimate of the median."""
+    answers: int
+    """Those it rests on."""
 
 
 class SiteRecord(msgspec.Struct, array_like=True, weakref=True):
@@ -314,6 +368,12 @@ class SiteRecord(msgspec.Struct, array_like=True, weakref=True):
     """... and were right."""
     looks: list[int] = msgspec.field(default_factory=list)
     """SimHashes of the last pages whose URLs looked like a trap's, oldest first."""
+    validators: Validators | None = None
+    """None while no further visit taught anything of them."""
+    address: str = ""
+    """Of the server that answered last; kept where there are regions."""
+    reach: dict[str, Reach] = msgspec.field(default_factory=dict)
+    """From each region that has asked it, by name."""
 
 
 class RobotsRecord(msgspec.Struct, array_like=True):
@@ -346,6 +406,8 @@ class Discovery(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The importance that the links met so far give it, in pages."""
     modified: Instant = Instant(0.0)
     """When a sitemap or feed says that it changed last."""
+    behind: tuple[str, ...] = ()
+    """The redirects that led to it, the first one first."""
 
 
 @dataclass(slots=True)
@@ -371,6 +433,10 @@ class Lease:
     """How often the host has failed in a row ..."""
     own: bool = False
     """... and whether it was this URL that failed the last time."""
+    etag: str = ""
+    last_modified: str = ""
+    """What a page that we have is asked for with, so that it is sent only if it changed."""
+    route: Route = DIRECT
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -412,6 +478,10 @@ class Tally(msgspec.Struct):
     bytes: int = 0
     """Bodies, as transferred."""
     requests: int = 0
+    dns_hits: int = 0
+    """Leases whose address was at hand ..."""
+    dns_misses: int = 0
+    """... and those that waited for a name server."""
     robots: int = 0
     blocked: int = 0
     """URLs that robots.txt forbids."""
@@ -434,6 +504,8 @@ class Tally(msgspec.Struct):
             "duplicates",
             "bytes",
             "requests",
+            "dns_hits",
+            "dns_misses",
             "robots",
             "blocked",
             "discovered",

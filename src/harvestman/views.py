@@ -12,7 +12,6 @@ import msgspec
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
 from harvestman.errors import StateError
-from harvestman.frontier.routing import Router
 from harvestman.layout import Layout
 from harvestman.model import (
     LISTING,
@@ -31,6 +30,7 @@ from harvestman.model import (
 )
 from harvestman.policy.revisit import Tier, tier
 from harvestman.policy.urls import host_of
+from harvestman.regions import router
 
 HOSTS_AT_ONCE = 10_000
 LONGEST_CHAIN = 100
@@ -74,6 +74,8 @@ class Census(msgspec.Struct):
     """Pages by how often they are visited again."""
     due: int
     """Pages whose next visit is due."""
+    regions: dict[str, int] = {}
+    """Pages by region; empty where there are none."""
 
 
 class SitesCount(msgspec.Struct):
@@ -95,8 +97,8 @@ class View:
         """Raises StateError when there is no crawl."""
         self.layout = layout
         self.facts = layout.read()
-        self.router = Router(self.facts.partitions)
-        self._roster = StaticRoster(self.facts.partitions, self.facts.workers, 0)
+        self.router = router(layout, self.facts)
+        self._roster = StaticRoster(self.facts.partitions, self.facts.split, 0)
         self._states = {index: _opened(layout.state(index)) for index in layout.workers()}
 
     def __enter__(self) -> View:
@@ -130,11 +132,14 @@ class View:
         dead: Counter[str] = Counter()
         tiers: dict[Tier, int] = {"hourly": 0, "daily": 0, "weekly+": 0}
         retrying = due = 0
+        regions = {region.name: 0 for region in self.facts.regions}
         for number, record in enumerate(self.records(), 1):
             status = record.status
             statuses[status] += 1
             place = places.setdefault(host_of(record.url), [0, 0, 0])
             place[_COLUMN[status]] += 1
+            if regions and status in (Status.FETCHED, Status.DUPLICATE) and record.kind != LISTING:
+                regions[self.region_of(host_of(record.url))] += 1
             if status is Status.DEAD:
                 dead[kind_of(record)] += 1
             elif status is Status.PENDING:
@@ -147,7 +152,11 @@ class View:
         hosts = [HostCount(host, *counts) for host, counts in places.items()]
         hosts.sort(key=lambda each: (-each.total, each.host))
         by_status = {status.name.lower(): statuses[status] for status in Status}
-        return Census(statuses.total(), by_status, len(hosts), hosts[:top], dict(dead), retrying, tiers, due)
+        return Census(statuses.total(), by_status, len(hosts), hosts[:top], dict(dead), retrying, tiers, due, regions)
+
+    def region_of(self, host: HostKey) -> str:
+        """The name of its region; empty where there are none."""
+        return self.facts.name_of(self.router.place(host)[2])
 
     def sites_count(self) -> SitesCount:
         """Count all sites."""
@@ -195,8 +204,10 @@ class View:
 
     def sites(self) -> Iterator[SiteRecord]:
         """Every site of which something is known."""
-        for state in self._open():
-            yield from (site for _, site in state.site_rows())
+        for index, state in self._states.items():
+            # A robots.txt may have led to a site of another worker, who knows better.
+            rows = state.site_rows() if state is not None else ()
+            yield from (site for partition, site in rows if self._roster.owner(partition) == index)
 
     # -- one URL -------------------------------------------------------------------------------------------------
 
@@ -248,6 +259,18 @@ class View:
         while step is not None and step.via and len(steps) < LONGEST_CHAIN and step.via not in steps:
             steps.append(step.via)
             step = await self.record(step.via) if step.via.startswith(("http://", "https://")) else None
+        return steps
+
+    async def onward(self, record: UrlRecord) -> list[str]:
+        """Where a redirect leads, where that one leads, and so on; one that was met before ends it: a loop."""
+        steps: list[str] = []
+        step: UrlRecord | None = record
+        while step is not None and step.status is Status.REDIRECTED and step.visit and step.visit.target:
+            met = [record.url, *steps]
+            steps.append(step.visit.target)
+            if step.visit.target in met or len(steps) == LONGEST_CHAIN:
+                break
+            step = await self.record(step.visit.target)
         return steps
 
     def _state_of(self, url: str) -> RocksState | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import socket
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
 import msgspec
+from msgspec.structs import replace as replaced
 
-from harvestman import __version__
+from harvestman import __version__, regions
 from harvestman.asking import Asking
 from harvestman.clock import WallClock
 from harvestman.config import Caches, Config
@@ -17,22 +20,23 @@ from harvestman.crawl import Crawler, SeePage
 from harvestman.dispatch import Dispatch
 from harvestman.embedded.bus import NoBus, SocketBus
 from harvestman.embedded.objects import DirectoryObjects
-from harvestman.embedded.reshard import reshard
+from harvestman.embedded.reshard import position
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
 from harvestman.errors import ConfigError, UsageError
 from harvestman.fetch.curl import Fetcher
 from harvestman.fetch.dns import DEFAULT_FRESHNESS, Freshness, Resolver
 from harvestman.fetch.limits import Limits as FetchLimits
+from harvestman.fetch.nameservers import Upstream, read_upstream
 from harvestman.frontier.book import RobotsBook
 from harvestman.frontier.frontier import Frontier
-from harvestman.frontier.routing import Router
 from harvestman.frontier.seen import Keeper, Seen
 from harvestman.harvest import AcceptUrl, Harvest
 from harvestman.jobs import Jobs, Terms
 from harvestman.layout import VERSION, CrawlFile, Layout
 from harvestman.model import Bytes, Instant, Job, Tally
 from harvestman.policy.guard import Guard
+from harvestman.policy.regions import Rules
 from harvestman.ports import Changes
 from harvestman.recover import replayed
 from harvestman.seeding import Seeding
@@ -55,7 +59,7 @@ LINKS_OF_A_PAGE = 30
 
 
 def prepare(config: Config, seeds: list[str], terms: Terms | None = None) -> Layout:
-    """Make or reopen the data directory: writes the seeds down as a job, moves partitions when the workers changed.
+    """Make or reopen the data directory: writes the seeds down as a job, moves sites when workers or regions changed.
 
     `terms`: what the seeds ask for; without them it is what the settings say.
     """
@@ -64,30 +68,46 @@ def prepare(config: Config, seeds: list[str], terms: Terms | None = None) -> Lay
         terms = Terms(max_depth=config.limits.max_depth, scope=config.scope)
     if not layout.exists() and not seeds:
         raise UsageError(f"{layout.data} holds no crawl yet: name at least one URL, or --seeds FILE")
-    facts = layout.read() if layout.exists() else None
+    Rules(config.regions)  # says if one is wrong
+    facts = regions.settled(layout) if layout.exists() else None
+    if facts is not None:
+        regions.replan(layout, facts, replaced(facts, workers=config.workers, regions=config.regions))
     if seeds:
         Jobs(layout).take_up(seeds, terms, Job(0, "", WallClock().now(), max_depth=config.limits.max_depth))
     if facts is None:
-        layout.write(CrawlFile(VERSION, config.partitions, config.workers))
-    elif facts.workers != config.workers:
-        reshard(layout, facts, config.workers)
+        layout.write(CrawlFile(VERSION, config.partitions, config.workers, config.regions))
     return layout
 
 
-def resolver_address(dns: str) -> tuple[str, int] | None:
-    """'HOST:PORT' or 'HOST' or '' -> the upstream to ask."""
-    if not dns:
-        return None
-    host, _, port = dns.rpartition(":") if dns.count(":") == 1 else (dns, "", "53")
-    if not port.isdigit() or not 0 < int(port) < 65536:
-        raise ConfigError(f"dns: {dns!r} is not HOST:PORT")
-    return host.strip("[]"), int(port)
+def name_servers(config: Config) -> list[Upstream]:
+    """Whom to ask for addresses; none for the system's own."""
+    return [read_upstream(text) for text in config.name_servers]
 
 
 def freshness(caches: Caches) -> Freshness:
     """How long addresses are kept."""
     ceiling = max(DEFAULT_FRESHNESS.ceiling, caches.dns)
-    return replace(DEFAULT_FRESHNESS, floor=caches.dns, ceiling=ceiling, stale=caches.dns_stale)
+    kept = {"floor": caches.dns, "ceiling": ceiling, "stale": caches.dns_stale, "last": caches.dns_last}
+    return replace(DEFAULT_FRESHNESS, **kept)
+
+
+def secrets(config: Config) -> dict[str, str]:
+    """The passwords of proxies, from the environment and nowhere else."""
+    names = {proxy.password_env for proxy in config.proxies if proxy.password_env}
+    for name in sorted(names - os.environ.keys()):
+        raise ConfigError(f"proxies: the environment variable {name}, named by password_env, is not set")
+    return {name: os.environ[name] for name in names}
+
+
+def refuse_foreign(addresses: Iterable[str]) -> None:
+    """Raise ConfigError for an egress address that is not this machine's: every request from it would fail."""
+    for address in addresses:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind((address, 0))
+            except OSError as error:
+                raise ConfigError(f"egress.addresses: {address} is not an address of this machine: {error}") from None
 
 
 def expected_urls(config: Config) -> int:
@@ -104,12 +124,15 @@ async def open_crawler(
     """Everything one worker needs, recovered from whatever an earlier run left behind."""
     layout = Layout(Path(config.data))
     facts = layout.read()
+    if sockets is None and facts.workers > 1:
+        raise UsageError("a crawl in one process has one worker: leave the regions away, or use `harvestman crawl`")
     jobs = Jobs(layout)
     clock = WallClock()
     now = clock.now
     rng = Random(seed)
-    roster = StaticRoster(facts.partitions, facts.workers, index)
-    router = Router(facts.partitions)
+    region = facts.region(index)
+    roster = StaticRoster(facts.partitions, facts.split, index)
+    router = regions.router(layout, facts)
     objects = DirectoryObjects(layout.data)
     state = RocksState(
         layout.state(index), cache_bytes=config.memory.cache_bytes, write_buffer=config.memory.write_buffer
@@ -123,25 +146,29 @@ async def open_crawler(
     await keeper.open()
     book = RobotsBook(state, config.agent)
     frontier = Frontier(state, seen, book, router, jobs, config, rng, now() if resumed else Instant(0.0))
+    frontier.region = region.name
     await frontier.restore(tally)
-    guard = Guard(config.allow)
+    refuse_foreign(config.egress.addresses)
+    guard = Guard(config.allow, config.ports)
     limits = config.limits
     fetcher = Fetcher(
         user_agent=config.user_agent(__version__),
         limits=FetchLimits(
             connect=limits.connect, first_byte=limits.first_byte, total_html=limits.total_html,
-            total_large=limits.total_large, body=Bytes(limits.body_bytes),
+            total_large=limits.total_large, body=Bytes(limits.body_bytes), error_body=Bytes(limits.error_bytes),
+            head=Bytes(limits.head_bytes), pieces=limits.pieces, held=Bytes(config.memory.bodies),
         ),
         guard=guard.refusal,
+        max_secure=config.memory.tls_connections,
         now=now,
+        record_invalid=config.fetch.invalid_certificates == "record",
+        secrets=secrets(config),
     )  # fmt: skip
-    resolver = Resolver(upstream=resolver_address(config.dns), now=now, freshness=freshness(config.caches))
-    name = layout.worker(index)
-    position = await state.mark("warc")
-    stored = replay(layout.warc, name, msgspec.msgpack.decode(position, type=tuple[str, int]) if position else None)
-    written = await state.mark("pages")
-    log = PageLog(layout.pages, name, msgspec.msgpack.decode(written, type=tuple[str, int]) if written else None)
-    warc = WarcWriter(layout.warc, name, software=f"Harvestman/{__version__}", contact=config.contact, now=now)
+    resolver = Resolver(upstreams=name_servers(config), now=now, freshness=freshness(config.caches))
+    files, raw = facts.files(index), layout.warc_of(region.content)
+    stored = replay(raw, files, position(state, "warc", files))
+    log = PageLog(layout.pages_of(region.content), files, position(state, "pages", files))
+    warc = WarcWriter(raw, files, software=f"Harvestman/{__version__}", contact=config.contact, now=now)
     harvest = Harvest(config, state, warc, router, jobs, rng, tally.traps, accept)
     bus: SocketBus | NoBus = NoBus()
     if sockets is not None and facts.workers > 1:

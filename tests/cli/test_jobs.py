@@ -90,8 +90,8 @@ def test_add_refuses_what_the_crawl_may_not_do(data: Path, capsys: pytest.Captur
     settings.remember(data, {"allow": ["127.0.0.0/8"], "politeness": {"delay": 0.0}})
     assert main(["job", "add", str(data), NEWS]) == 2
     assert "as it was started, may not do that: a crawl outside this machine needs" in capsys.readouterr().err
-    assert main(["job", "add", str(data), "http://127.0.0.1:9/"]) == 0
-    assert main(["job", "add", str(data), "http://127.0.0.1:9/", "--scope", "all"]) == 2
+    assert main(["job", "add", str(data), "http://127.0.0.1:9009/"]) == 0
+    assert main(["job", "add", str(data), "http://127.0.0.1:9009/", "--scope", "all"]) == 2
 
 
 def test_a_job_needs_a_crawl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["crawl", "ftp://example.org"], "only http and https"),
         (["crawl", "http://127.0.0.1/"], "--allow 127.0.0.0/8"),
         (["crawl", "http://127.0.0.1/", "--allow", "nonsense"], "not a network"),
-        (["crawl", "http://127.0.0.1/", "--allow", "127.0.0.0/8", "--dns", "x:y"], "HOST:PORT"),
+        (["crawl", "http://127.0.0.1/", "--allow", "127.0.0.0/8", "--dns", "x:y"], "IP address"),
         (["crawl", "http://127.0.0.1/", "--allow", "127.0.0.0/8", "--scope", "@none"], "cannot read"),
         (["crawl", "http://127.0.0.1/", "--allow", "127.0.0.0/8", "--scope", "near"], "no such scope"),
         (["crawl", "--seeds", "none.txt"], "none.txt"),
@@ -97,7 +97,7 @@ def test_an_export_that_cannot_be_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("more", [["--sim"], ["http://127.0.0.1:9/", "--allow", "127.0.0.0/8"]])
+@pytest.mark.parametrize("more", [["--sim"], ["http://127.0.0.1:9009/", "--allow", "127.0.0.0/8"]])
 def test_a_data_directory_that_cannot_be_made(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,7 +70,8 @@ def data(crawl: Path, tmp_path: Path) -> Path:
         (record(Status.FETCHED), []),
         (record(Status.FETCHED, 5.0), ["revisit", "queue", "due"]),
         (record(Status.DUPLICATE, 5.0), ["revisit", "queue", "due"]),
-        *[(record(status, 5.0), []) for status in Status if status > Status.DUPLICATE],
+        (record(Status.REDIRECTED, 5.0), ["revisit", "queue", "due"]),
+        *[(record(status, 5.0), []) for status in Status if status > Status.REDIRECTED],
     ],
 )
 def test_where_a_url_may_wait(known: UrlRecord, families: list[str]) -> None:

@@ -23,7 +23,7 @@ from harvestman.model import Tally
 from harvestman.sim.plan import Plan
 from harvestman.supervise import Ending, Progress
 
-HOME = ["crawl", "http://127.0.0.1:9/", "--allow", "127.0.0.0/8"]
+HOME = ["crawl", "http://127.0.0.1:9009/", "--allow", "127.0.0.0/8"]
 
 
 class Pretender:
@@ -87,7 +87,7 @@ def test_a_crawl_ends_with_what_to_do_next(supervisor: type[Pretender], capsys: 
     for step in ("harvestman status crawl-data", "harvestman export crawl-data", "harvestman why URL"):
         assert step in captured.out
     assert "0:00:06 done" in captured.err
-    assert supervisor.last.seeds == ["http://127.0.0.1:9/"]
+    assert supervisor.last.seeds == ["http://127.0.0.1:9009/"]
 
 
 def test_it_says_first_what_it_will_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +133,7 @@ def test_going_on_takes_the_settings_over(supervisor: type[Pretender], capsys: p
     config = supervisor.last.config
     assert (config.politeness.delay, config.workers, config.limits.max_pages) == (0.25, 2, 0)
     assert config.allow == ("127.0.0.0/8",)
-    assert supervisor.last.seeds == ["http://127.0.0.1:9/"]
+    assert supervisor.last.seeds == ["http://127.0.0.1:9009/"]
     assert "Going on with crawl-data as before" in capsys.readouterr().err
 
 
@@ -159,7 +159,7 @@ def test_seeds_from_everywhere(tmp_path: Path, supervisor: type[Pretender], caps
     (tmp_path / "c.toml").write_text('seeds = ["http://127.0.0.4/"]\n')
     assert main([*HOME, "--seeds", "a.txt", "b.csv", "--config", "c.toml"]) == 0
     ends = {seed.removeprefix("http://127.0.0.") for seed in supervisor.last.seeds}
-    assert ends == {"1:9/", "2/", "3/", "4/"}
+    assert ends == {"1:9009/", "2/", "3/", "4/"}
     said = capsys.readouterr().err
     assert "a.txt:2: not a URL" in said
     assert "and 11 more lines" in said

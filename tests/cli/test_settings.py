@@ -29,11 +29,13 @@ def test_defaults() -> None:
 def test_command_line() -> None:
     config = settle(
         "--scope", "host", "--max-pages", "5", "--max-depth", "3", "--workers", "2", "--data", "d", "--delay", "0.5",
-        "--dns", "127.0.0.1:53", "--allow", "10.0.0.0/8", "--allow", "127.0.0.0/8", "--contact", "me@example.org",
+        "--dns", "127.0.0.1:53", "--dns", "https://9.9.9.9/dns-query",
+        "--allow", "10.0.0.0/8", "--allow", "127.0.0.0/8", "--contact", "me@example.org",
         "--patience", "7",
     ).config  # fmt: skip
     assert (config.scope, config.limits.max_pages, config.limits.max_depth, config.workers) == ("host", 5, 3, 2)
-    assert (config.data, config.politeness.delay, config.dns) == ("d", 0.5, "127.0.0.1:53")
+    assert (config.data, config.politeness.delay) == ("d", 0.5)
+    assert config.name_servers == ("127.0.0.1:53", "https://9.9.9.9/dns-query")
     assert (config.allow, config.contact) == (("10.0.0.0/8", "127.0.0.0/8"), "me@example.org")
     assert config.limits.patience == 7.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from simweb import sim_web
 
 from harvestman.api import Crawl
@@ -13,6 +14,7 @@ from harvestman.embedded.state import RocksState
 from harvestman.layout import Layout
 from harvestman.model import Seconds, Status
 from harvestman.sim.log import Asked, read
+from harvestman.wiring import open_crawler, prepare
 
 ALLOWED = "127.1.0.1"
 
@@ -43,3 +45,25 @@ def test_only_the_allowed_address_is_asked(tmp_path: Path) -> None:
     assert len(refused) >= 4
     assert all(record.visit and "loopback" in record.visit.reason for record in refused)
     assert waiting == []
+
+
+@pytest.mark.parametrize(("ports", "words"), [((), "port 6379 "), ((6379,), "loopback")])
+def test_a_link_to_a_closed_port_is_refused_when_it_is_met(tmp_path: Path, ports: tuple[int, ...], words: str) -> None:
+    async def meet() -> str:
+        limits, politeness = Limits(patience=Seconds(0.5)), Politeness(delay=Seconds(0.0))
+        config = Config(data=str(tmp_path / "data"), ports=ports, limits=limits, politeness=politeness)
+        layout = prepare(config, ["http://127.0.0.1:6379/"])
+        wired = await open_crawler(config)
+        await wired.crawler.add_seeds(["http://127.0.0.1:6379/"], "seed")
+        while not await wired.crawler.step():
+            pass
+        await wired.crawler.close()
+        state = RocksState(layout.state(0), read_only=True)
+        (record,) = state.url_records()
+        hosts = list(state.host_rows())
+        state.shut()
+        assert record.status is Status.REFUSED
+        assert bool(hosts) == bool(ports), "it takes no place among the hosts"
+        return record.visit.reason if record.visit else ""
+
+    assert words in asyncio.run(meet())

@@ -30,6 +30,9 @@ def paced(delay: float, ip_delay: float = 0.1) -> Politeness:
         (Config(allow=LOOPBACK), LOCAL + PUBLIC, False),
         (Config(allow=LOOPBACK, scope="all", dns="127.0.0.1:8853"), SIM, True),
         (Config(allow=LOOPBACK, scope="all", dns="localhost:8853"), SIM, True),
+        (Config(allow=LOOPBACK, scope="all", dns=("127.0.0.1:8853", "127.0.0.2:53")), SIM, True),
+        (Config(allow=LOOPBACK, scope="all", dns=("127.0.0.1:8853", "8.8.8.8:53")), SIM, False),
+        (Config(allow=LOOPBACK, scope="all", dns="https://8.8.8.8/dns-query"), SIM, False),
         (Config(allow=("0.0.0.0/0",), scope="all", dns="127.0.0.1:8853"), SIM, True),
         (Config(allow=("127.0.0.1/32",), scope="all", dns="127.0.0.1:8853"), SIM, False),
         (Config(allow=LOOPBACK, scope="all", dns="8.8.8.8:53"), SIM, False),
@@ -102,3 +105,11 @@ def test_a_private_seed_names_the_cure(seed: str, cure: str) -> None:
         refuse_rudeness(Config(contact="me@example.org"), [seed])
     assert cure in str(refusal.value)
     refuse_rudeness(Config(contact="me@example.org", allow=(cure.removeprefix("--allow "),)), [seed])
+
+
+def test_a_seed_on_a_closed_port_is_refused_with_the_cure() -> None:
+    config = Config(contact="you@example.org")
+    with pytest.raises(UsageError, match=r"seed https://example\.org:3000/: port 3000 .* --allow-port 3000 opens it"):
+        refuse_rudeness(config, ["https://example.org:3000/"])
+    refuse_rudeness(Config(contact="you@example.org", ports=(3000,)), ["https://example.org:3000/"])
+    refuse_rudeness(config, ["https://example.org:8080/"])

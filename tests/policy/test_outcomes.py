@@ -7,7 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harvestman.config import Limits, Retry
-from harvestman.model import Answer, Failure, FailureKind, HostKey, Instant, Lease, Origin, Response, Status, UrlId
+from harvestman.model import (
+    Answer,
+    Failure,
+    FailureKind,
+    HostKey,
+    Instant,
+    Lease,
+    Origin,
+    Response,
+    Seconds,
+    Status,
+    UrlId,
+    UrlRecord,
+    Visit,
+)
 from harvestman.policy import outcomes
 from harvestman.policy.outcomes import REDIRECTS, Decision, decide
 from harvestman.policy.urls import key
@@ -200,7 +214,15 @@ def lease(failures: int, own: bool) -> Lease:
 
 
 def test_the_first_failure_of_a_host_is_the_urls() -> None:
-    assert not any(outcomes.excused(lease(0, own), failure(kind)) for kind in FailureKind for own in (True, False))
+    kinds = set(FailureKind) - {FailureKind.PROXY}
+    assert not any(outcomes.excused(lease(0, own), failure(kind)) for kind in kinds for own in (True, False))
+
+
+def test_a_proxys_failure_is_never_the_urls() -> None:
+    assert all(outcomes.excused(lease(n, own), failure(FailureKind.PROXY)) for n in (0, 3) for own in (True, False))
+    decision = decided(failure(FailureKind.PROXY, "refused"), attempts=0)
+    assert (decision.status, decision.error) == (Status.PENDING, "proxy")
+    assert decision.reason.startswith("proxy: ")
 
 
 def test_a_failure_after_another_urls_is_the_hosts() -> None:
@@ -213,3 +235,88 @@ def test_a_url_that_fails_again_and_again_has_itself_to_blame_but_for_what_no_pa
     assert not outcomes.excused(lease(3, own=True), response(500))
     assert outcomes.excused(lease(3, own=True), failure(FailureKind.CONNECT))
     assert outcomes.excused(lease(3, own=True), response(429))
+
+
+# -- redirects that go on and on ---------------------------------------------------------------------------------------
+
+
+def redirected(url: str, location: str, behind: tuple[str, ...], status: int = 302) -> Decision:
+    answer = Response(url, status, b"", {"location": location}, b"", "192.0.2.1", NOW, NOW, NOW)
+    return decide(url, answer, 1, len(behind), RETRY, LIMITS, 0.0, behind)
+
+
+def test_a_loop_is_named() -> None:
+    a, b, c = (f"https://a.test/{name}" for name in "abc")
+    decision = redirected(c, "/b", (a, b))
+    assert decision == Decision(Status.REDIRECTED, f"redirect loop: {b} -> {c} -> {b}", error="redirect_loop")
+    assert redirected(a, "/a", ()).reason == f"redirect loop: {a} -> {a}"
+    assert redirected(c, "/a", (a, b)).reason == f"redirect loop: {a} -> {b} -> {c} -> {a}"
+    assert redirected(c, "/d", (a, b)).target == "https://a.test/d"
+
+
+def test_a_loop_between_two_spellings_is_named() -> None:
+    decision = redirected("https://a.test/dir/", "/dir", ("https://a.test/dir",))
+    assert decision.reason == "redirect loop: https://a.test/dir -> https://a.test/dir/ -> https://a.test/dir"
+    assert decision.rename is None
+
+
+@pytest.mark.parametrize("status", REDIRECTS)
+def test_what_is_permanent(status: int) -> None:
+    assert redirected(URL, "/elsewhere", (), status).permanent is (status in (301, 308))
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=30))
+def test_no_chain_is_longer_than_five(path: list[str]) -> None:
+    """Whatever a server redirects to, following ends after five hops, or at a loop."""
+    url, behind = "https://a.test/start", tuple[str, ...]()
+    for name in path:
+        decision = redirected(url, f"/{name}", behind)
+        if decision.target is None:
+            assert decision.error in ("redirect_loop", "redirect_limit")
+            break
+        url, behind = decision.target, (*behind, url)
+    assert len(behind) <= LIMITS.max_hops
+
+
+@pytest.mark.parametrize(
+    ("delay", "target", "reason", "permanent"),
+    [
+        (0.0, "https://a.test/next", "refresh at once", True),
+        (0.1, "https://a.test/next", "refresh after 0.1 s", False),
+        (5.0, "https://b.test/", "refresh after 5 s", False),
+    ],
+)
+def test_a_page_that_soon_leads_on_is_a_redirect(delay: float, target: str, reason: str, permanent: bool) -> None:
+    decision = outcomes.refreshed(URL, Seconds(delay), target, 0, LIMITS, ())
+    assert decision == Decision(Status.REDIRECTED, reason, target=target, permanent=permanent)
+
+
+def test_a_page_that_stays_or_reloads_itself_is_a_page() -> None:
+    assert outcomes.refreshed(URL, Seconds(5.1), "https://a.test/next", 0, LIMITS, ()) is None
+    assert outcomes.refreshed(URL, Seconds(0.0), URL, 0, LIMITS, ()) is None
+    assert outcomes.refreshed(URL, Seconds(0.0), f"{URL}/", 0, LIMITS, ()) is None
+
+
+def test_refreshes_are_hops_like_any_other() -> None:
+    behind = tuple(f"https://a.test/{n}" for n in range(5))
+    limit = outcomes.refreshed(URL, Seconds(0.0), "https://a.test/next", 5, LIMITS, behind)
+    assert limit is not None
+    assert (limit.error, limit.target) == ("redirect_limit", None)
+    loop = outcomes.refreshed(URL, Seconds(0.0), behind[0], 5, LIMITS, behind)
+    assert loop is not None
+    assert loop.error == "redirect_loop"
+
+
+def test_a_permanent_redirect_is_believed_until_it_is_due() -> None:
+    def record(code: int, reason: str, due: float, status: Status = Status.REDIRECTED) -> UrlRecord:
+        visit = Visit(NOW, code, reason, target="https://a.test/there")
+        return UrlRecord(URL, status, 0, 0, 0, NOW, due=Instant(due), visit=visit)
+
+    later = NOW + 10
+    assert outcomes.leads_to(record(301, "HTTP 301", later), NOW) == "https://a.test/there"
+    assert outcomes.leads_to(record(308, "HTTP 308", later), NOW) == "https://a.test/there"
+    assert outcomes.leads_to(record(200, "refresh at once", later), NOW) == "https://a.test/there"
+    assert outcomes.leads_to(record(302, "HTTP 302", later), NOW) == ""
+    assert outcomes.leads_to(record(200, "refresh after 2 s", later), NOW) == ""
+    assert outcomes.leads_to(record(301, "HTTP 301", NOW), NOW) == ""
+    assert outcomes.leads_to(record(200, "ok", later, Status.DUPLICATE), NOW) == ""

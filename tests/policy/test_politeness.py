@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harvestman.config import Politeness, Retry
-from harvestman.model import Answer, Failure, FailureKind, Instant, Response, Seconds
+from harvestman.model import Answer, Failure, FailureKind, HostKey, Instant, Response, Seconds
 from harvestman.policy.politeness import HostClock, after, asked_delay, at_least, back_off, inherited, unhealthy
 
 NOW = Instant(1_700_000_000.0)
@@ -124,6 +124,9 @@ def test_one_good_answer_forgives_the_failures_before_it() -> None:
 
 @pytest.mark.parametrize("kind", FailureKind)
 def test_only_failures_of_the_host_count_against_it(kind: FailureKind) -> None:
+    if kind is FailureKind.PROXY:  # the host was not asked: nothing is forgiven either
+        assert (unhealthy(failure(kind)), settled(HostClock(failures=3), failure(kind)).failures) == (False, 3)
+        return
     assert unhealthy(failure(kind)) is (kind not in OURS)
     assert settled(HostClock(failures=3), failure(kind)).failures == (0 if kind in OURS else 4)
 
@@ -162,7 +165,7 @@ def test_slow_answers_stretch_the_delay(took: float, delay: float) -> None:
 
 @pytest.mark.parametrize(("asked", "floor"), [(None, 1.0), (0.0, 1.0), (0.2, 1.0), (30.0, 30.0)])
 def test_the_longer_of_our_delay_and_theirs(asked: float | None, floor: float) -> None:
-    assert asked_delay(RULES, None if asked is None else Seconds(asked)) == floor
+    assert asked_delay(RULES, HostKey("a.test"), None if asked is None else Seconds(asked)) == floor
 
 
 @given(clocks, floors, st.floats(1e9, 2e9))

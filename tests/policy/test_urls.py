@@ -55,6 +55,29 @@ def test_what_has_no_request_form(text: str, reason: str) -> None:
         urls.request_form(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://user:secret@example.org/",
+        "ftp://user:secret@example.org/",
+        "https://user:secret@exa mple.org/",
+        "http:\\\\user:secret@example.org:x",
+        "https://secret@example.org:99999/",
+        "//user:secret@example.org/",
+    ],
+)
+def test_a_password_is_not_repeated(text: str) -> None:
+    with pytest.raises(UrlError) as refused:
+        urls.request_form(text)
+    assert "secret" not in str(refused.value)
+    assert "secret" not in urls.shown(text)
+    assert urls.Base("https://example.org/").resolve(text) is None
+
+
+def test_what_is_shown_keeps_what_is_no_password() -> None:
+    assert urls.shown("https://example.org/@user?mail=a@b") == "https://example.org/@user?mail=a@b"
+
+
 def test_the_longest_url() -> None:
     longest = "https://example.org/" + "a" * (urls.MAX_URL - 20)
     assert urls.request_form(longest) == longest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import statistics
+import struct
 import zlib
 from collections import Counter
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from isal import isal_zlib
 
 from harvestman.errors import UsageError
-from harvestman.sim.fragments import HEADER, bomb, end, joined, piece, sealed, start
+from harvestman.sim import fragments
+from harvestman.sim.fragments import Shelf, bomb, member, member_python, piece, sealed
 from harvestman.sim.hosts import Feature, Feed, Host, Robots, Sitemap
 from harvestman.sim.listings import NEWS, ORPHANS
 from harvestman.sim.odd import Kind, Odd
@@ -85,7 +87,7 @@ def test_every_spelling_is_the_same_page() -> None:
 
 def test_sizes_links_and_words_are_like_the_webs() -> None:
     press = Press(Web(Plan(hosts=100, pages=20, profile="clean")), 8800)
-    bodies = [b"".join(press.page(host, page)) for host in press.web.hosts for page in range(20)]
+    bodies = [press.page(host, page) for host in press.web.hosts for page in range(20)]
     sizes = sorted(map(len, bodies))
     assert 27_000 < statistics.median(sizes) < 33_000
     assert sizes[0] < 15_000
@@ -103,25 +105,40 @@ def test_gzip_bodies_are_valid_for_every_decoder() -> None:
     press = Press(Web(Plan(hosts=42, pages=12)), 8800)
     for host in press.web.hosts:
         for page in (0, 5, 11):
-            plain, zipped = (b"".join(press.page(host, page, zipped=each)) for each in (False, True))
+            plain, zipped = (press.page(host, page, zipped=each) for each in (False, True))
             assert gzip.decompress(zipped) == isal_zlib.decompress(zipped, 31) == zlib.decompress(zipped, 31) == plain
             assert len(zipped) < 0.6 * len(plain)
 
 
 @given(st.lists(st.binary(max_size=300), max_size=6), st.binary(max_size=300))
-def test_any_sealed_pieces_join_to_one_gzip_member(parts: list[bytes], last: bytes) -> None:
-    plain = [sealed(part) for part in parts]
-    deflated = [start(len(part)) + part if number % 2 else piece(part).deflated for number, part in enumerate(plain)]
-    member = b"".join((HEADER, *deflated, *end(sum(map(len, plain)), last)))
-    assert zlib.decompress(member, 31) == b"".join(plain) + last
+def test_pieces_and_bytes_of_a_pages_own_join_to_one_gzip_member(texts: list[bytes], last: bytes) -> None:
+    shelf = Shelf()
+    parts = [shelf.add(piece(sealed(text))) if number % 2 else text for number, text in enumerate(texts)]
+    assert shelf.plain(parts, last) == b"".join(map(sealed, texts)) + last
+    assert zlib.decompress(shelf.zipped(parts, last), 31) == shelf.plain(parts, last)
 
 
-def test_joined_pieces_are_one() -> None:
-    one, two = piece(sealed(b"one")), piece(sealed(b"two"))
-    both = joined(one, two)
-    assert both.plain == one.plain + two.plain
-    assert both.size == len(both.plain)
-    assert zlib.decompress(b"".join((HEADER, both.deflated, *end(both.size, b"."))), 31) == both.plain + b"."
+ENTRY = struct.Struct("=III")
+
+
+@given(st.lists(st.binary(max_size=70) | st.integers(0, 3)), st.binary(max_size=9), st.integers(0, 2**32 - 1))
+def test_the_compiled_member_is_the_same(parts: list[bytes | int], end: bytes, size: int) -> None:
+    shelf, table = bytearray(range(100)), bytearray()
+    for at in range(4):
+        table += ENTRY.pack(10 * at, 7 * at, 2**30 * at)
+    seals = fragments._SEALS
+    assert member(seals, shelf, table, parts, end, size) == member_python(seals, shelf, table, parts, end, size)
+
+
+def test_the_compiled_member_is_used_and_checks_what_it_is_given() -> None:
+    if member is member_python:
+        pytest.skip("no compiler was at hand")
+    assert member.__module__.endswith("_member")
+    for part, error in ((4, IndexError), (-1, IndexError), (2**70, OverflowError), ("", TypeError)):
+        with pytest.raises(error):
+            member(fragments._SEALS, bytearray(9), bytearray(4 * ENTRY.size), [part], b"", 0)  # type: ignore[list-item]  # the point
+    with pytest.raises(ValueError, match="too long"):
+        member(fragments._SEALS, bytearray(), bytearray(), [bytes(65_516)], b"", 0)
 
 
 @given(st.binary(max_size=300))
@@ -285,7 +302,7 @@ def test_orphans_count_only_where_their_sitemap_may_be_read() -> None:
 
 def test_orphans_are_linked_from_no_page() -> None:
     press = Press(Web(Plan(hosts=40, pages=9)), 80)
-    assert not any(b"orphan" in b"".join(press.page(host, page)) for host in press.web.hosts for page in range(9))
+    assert not any(b"orphan" in press.page(host, page) for host in press.web.hosts for page in range(9))
 
 
 def test_a_senseless_plan_is_refused() -> None:

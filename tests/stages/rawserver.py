@@ -105,7 +105,9 @@ QUICK = Limits(connect=Seconds(0.3), first_byte=Seconds(0.3), total_html=Seconds
 
 @asynccontextmanager
 async def fetching(
-    limits: Limits | None = None, guard: Callable[[str], str | None] = lambda ip: None, ca_file: str | None = None
+    limits: Limits | None = None,
+    guard: Callable[[str, int], str | None] = lambda ip, port: None,
+    ca_file: str | None = None,
 ) -> AsyncIterator[Fetcher]:
     fetcher = Fetcher(user_agent="TestBot/1.0 (+http://t)", limits=limits, guard=guard, now=wall, ca_file=ca_file)
     try:

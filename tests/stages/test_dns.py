@@ -3,91 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-import dns.flags
 import dns.message
 import dns.rcode
 import dns.rrset
 import pytest
+from stages.nameserver import Clock, NameServer, Zone
 from stages.rawserver import run
 
-from harvestman.errors import UsageError
 from harvestman.fetch.dns import Resolver
-from harvestman.fetch.nameservers import read_hosts, read_upstreams
+from harvestman.fetch.nameservers import Plain, read_hosts, read_upstreams
 from harvestman.model import Instant, Seconds
-
-Zone = dict[tuple[str, str], list[tuple[str, int, str, str]]]
-"""(name, type) -> answer lines: owner, TTL, type, data."""
-
-
-@dataclass
-class NameServer(asyncio.DatagramProtocol):
-    """Answers from a zone; `rcode`, `silent` and `spoil` make it misbehave."""
-
-    zone: Zone
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    rcode: dns.rcode.Rcode = dns.rcode.NOERROR
-    silent: bool = False
-    truncate: bool = False
-    spoil: Callable[[bytes], list[bytes]] = lambda wire: [wire]
-    port: int = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.DatagramTransport, transport)
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        answer = self.answer(data)
-        if self.truncate:
-            answer.answer.clear()
-            answer.flags |= dns.flags.TC
-        if not self.silent:
-            for wire in self.spoil(answer.to_wire()):
-                self.transport.sendto(wire, addr)
-
-    def answer(self, wire: bytes) -> dns.message.Message:
-        query = dns.message.from_wire(wire)
-        question = query.question[0]
-        name, kind = question.name.to_text(omit_final_dot=True), dns.rdatatype.to_text(question.rdtype)
-        self.asked.append((name, kind))
-        response = dns.message.make_response(query)
-        lines = self.zone.get((name, kind), [])
-        known = any(key[0] == name for key in self.zone)
-        response.set_rcode(self.rcode if self.rcode or known else dns.rcode.NXDOMAIN)
-        if not self.rcode:
-            response.answer.extend(dns.rrset.from_text(f"{o}.", ttl, "IN", t, data) for o, ttl, t, data in lines)
-        return response
-
-    async def serve_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        size = int.from_bytes(await reader.readexactly(2), "big")
-        wire = self.answer(await reader.readexactly(size)).to_wire(max_size=65535)
-        writer.write(len(wire).to_bytes(2, "big") + wire)
-        await writer.drain()
-        writer.close()
-
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[NameServer]:
-        loop = asyncio.get_running_loop()
-        tcp = await asyncio.start_server(self.serve_tcp, "127.0.0.1", 0)
-        self.port = tcp.sockets[0].getsockname()[1]
-        transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", self.port))
-        try:
-            yield self
-        finally:
-            transport.close()
-            tcp.close()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.time = 1_000_000.0
-
-    def __call__(self) -> Instant:
-        return Instant(self.time)
 
 
 @dataclass
@@ -101,11 +31,11 @@ A_TEST: Zone = {("a.test", "A"): [("a.test", 3600, "A", "192.0.2.1"), ("a.test",
 
 
 @asynccontextmanager
-async def scene(zone: Zone, *, tries: int = 2, patience: float = 0.1, max_entries: int = 1000) -> AsyncIterator[Scene]:
+async def scene(zone: Zone, *, tries: int = 2, patience: float = 2.0, max_entries: int = 1000) -> AsyncIterator[Scene]:
     clock = Clock()
     async with NameServer(zone).listening() as server:
         resolver = Resolver(
-            upstream=("127.0.0.1", server.port),
+            upstreams=[server.upstream],
             now=clock,
             hosts={"box.lan": ("10.0.0.7",)},
             patience=Seconds(patience),
@@ -190,7 +120,7 @@ def test_a_name_without_any_address_says_so() -> None:
 @pytest.mark.parametrize("fault", ["servfail", "refused", "timeout"])
 def test_a_failing_server_is_retried_then_remembered_for_a_moment(fault: str) -> None:
     async def play() -> None:
-        async with scene(A_TEST) as s:
+        async with scene(A_TEST, patience=0.1) as s:
             break_server(s.server, fault)
             found = await s.resolver.resolve("a.test")
             assert (found.addresses, found.error, found.stale) == ((), fault, False)
@@ -208,32 +138,56 @@ def break_server(server: NameServer, fault: str) -> None:
 @pytest.mark.parametrize("fault", ["servfail", "timeout"])
 def test_old_addresses_serve_for_a_day_while_the_server_fails(fault: str) -> None:
     async def play() -> None:
-        async with scene(A_TEST) as s:
+        async with scene(A_TEST, tries=1, patience=0.2) as s:
             await s.resolver.resolve("a.test")
             break_server(s.server, fault)
             s.clock.time += 3600 + 100
             for _ in range(2):
                 found = await s.resolver.resolve("a.test")
                 assert (found.addresses, found.error, found.stale) == (("192.0.2.1", "192.0.2.2"), fault, True)
-                assert found.expires == s.clock.time + 1
+                assert found.expires == s.clock.time + 30
                 s.clock.time += 31
-            s.clock.time += 86400
-            assert (await s.resolver.resolve("a.test")).addresses == ()
             break_server(s.server, "")
-            s.clock.time += 31
             healed = await s.resolver.resolve("a.test")
             assert (healed.addresses, healed.stale) == (("192.0.2.1", "192.0.2.2"), False)
 
     run(play())
 
 
-def test_no_such_name_ends_the_life_of_old_addresses() -> None:
+@pytest.mark.parametrize("fault", ["servfail", "timeout"])
+def test_the_last_known_addresses_serve_for_a_week_while_the_server_goes_on_failing(fault: str) -> None:
+    async def play() -> None:
+        async with scene(A_TEST, tries=1, patience=0.2) as s:
+            start = s.clock.time
+            await s.resolver.resolve("a.test")
+            break_server(s.server, fault)
+            s.clock.time = start + 3600 + 2 * 86400
+            once = await s.resolver.resolve("a.test")
+            assert (once.addresses, once.error, once.expires) == ((), fault, s.clock.time + 1)
+            s.clock.time += 10
+            again = await s.resolver.resolve("a.test")
+            assert (again.addresses, again.error, again.stale) == (("192.0.2.1", "192.0.2.2"), fault, True)
+            s.clock.time = start + 3600 + 7 * 86400
+            assert (await s.resolver.resolve("a.test")).addresses == ()
+            break_server(s.server, "")
+            s.clock.time += 2
+            assert (await s.resolver.resolve("a.test")).addresses == ("192.0.2.1", "192.0.2.2")
+
+    run(play())
+
+
+@pytest.mark.parametrize("days", [0, 3])
+def test_no_such_name_ends_the_life_of_old_addresses(days: int) -> None:
     async def play() -> None:
         async with scene(dict(A_TEST)) as s:
             await s.resolver.resolve("a.test")
             s.server.zone.clear()
-            s.clock.time += 4000
+            s.clock.time += 4000 + days * 86400
             assert (await s.resolver.resolve("a.test")).addresses == ()
+            break_server(s.server, "servfail")
+            for _ in range(2):
+                s.clock.time += 301
+                assert (await s.resolver.resolve("a.test")).addresses == ()
 
     run(play())
 
@@ -272,7 +226,7 @@ def forged(wire: bytes) -> list[bytes]:
 
 def test_forged_answers_are_ignored() -> None:
     async def play() -> None:
-        async with scene(A_TEST) as s:
+        async with scene(A_TEST, tries=1, patience=0.2) as s:
             s.server.spoil = forged
             assert (await s.resolver.resolve("a.test")).addresses == ("192.0.2.1", "192.0.2.2")
             s.server.spoil = lambda wire: forged(wire)[:-1]
@@ -335,6 +289,94 @@ def test_names_that_need_no_server(host: str, addresses: tuple[str, ...]) -> Non
     run(play())
 
 
+@pytest.mark.parametrize("host", ["abc.onion", "ABC.Onion.", "onion", "printer.local", "a.alt", "x.invalid"])
+def test_names_that_are_not_in_the_dns_never_reach_a_server(host: str) -> None:
+    async def play() -> None:
+        async with scene({(host.lower().rstrip("."), "A"): [("abc.onion", 60, "A", "192.0.2.1")]}) as s:
+            s.resolver.prefetch([host], Instant(s.clock.time + 2))
+            found = await s.resolver.resolve(host)
+            assert found.addresses == ()
+            assert found.error is not None
+            assert f".{host.lower().rstrip('.').rpartition('.')[2]} names" in found.error
+            assert s.server.asked == []
+
+    run(play())
+
+
+def test_the_hosts_file_may_name_what_is_not_in_the_dns() -> None:
+    async def play() -> None:
+        resolver = Resolver(upstreams=[Plain("127.0.0.1", 9)], now=Clock(), hosts={"nas.local": ("10.0.0.9",)})
+        assert (await resolver.resolve("nas.local")).addresses == ("10.0.0.9",)
+        await resolver.close()
+
+    run(play())
+
+
+def test_hosts_about_to_be_due_are_looked_up_ahead() -> None:
+    async def play() -> None:
+        async with scene(A_TEST) as s:
+            soon = Instant(s.clock.time + 2)
+            s.resolver.prefetch(["a.test", "a.test", "192.0.2.9", "box.lan"], soon)
+            await settled(s.server, 1)
+            assert s.resolver.peek("a.test") is not None
+            assert (s.resolver.hits, s.resolver.misses, s.resolver.prefetched) == (1, 0, 1)
+            s.resolver.prefetch(["a.test"], soon)
+            assert s.resolver.prefetched == 1, "it is fresh for longer than that"
+            s.clock.time += 3599
+            assert s.resolver.peek("a.test") is not None
+            s.resolver.prefetch(["a.test"], Instant(s.clock.time + 2))
+            await settled(s.server, 2)
+            s.clock.time += 10
+            assert s.resolver.peek("a.test") is not None, "its successor came before it went"
+            assert s.resolver.misses == 0
+
+    run(play())
+
+
+async def settled(server: NameServer, asked: int) -> None:
+    """So many questions were put, and answered."""
+    for _ in range(1_000):
+        if len(server.asked) >= asked:
+            break
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.05)
+
+
+def test_looking_ahead_leaves_room_for_those_who_wait_and_lets_failures_rest() -> None:
+    async def play() -> None:
+        async with scene({}, patience=0.3, tries=1) as s:
+            s.server.silent = True
+            s.resolver.prefetch([f"h{n}.test" for n in range(1000)], Instant(s.clock.time + 2))
+            assert s.resolver.prefetched == 32
+            waited = await s.resolver.resolve("h999.test")
+            assert waited.error == "timeout"
+            before = len(s.server.asked)
+            s.clock.time += 5
+            s.resolver.prefetch([f"h{n}.test" for n in range(32)], Instant(s.clock.time + 2))
+            assert (s.resolver.prefetched, len(s.server.asked)) == (32, before)
+
+    run(play())
+
+
+def test_a_change_of_all_addresses_is_told() -> None:
+    async def play() -> None:
+        async with scene(dict(A_TEST)) as s:
+            told: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+            s.resolver.changed = lambda *change: told.append(change)
+            await s.resolver.resolve("a.test")
+            for address in ("192.0.2.2", "198.51.100.1"):
+                s.server.zone[("a.test", "A")] = [("a.test", 60, "A", address)]
+                s.clock.time += 3600
+                await s.resolver.resolve("a.test")
+            assert told == [("a.test", ("192.0.2.2",), ("198.51.100.1",))]
+            break_server(s.server, "servfail")
+            s.clock.time += 3600
+            await s.resolver.resolve("a.test")
+            assert len(told) == 1, "an old address that serves is no change"
+
+    run(play())
+
+
 @pytest.mark.parametrize("host", ["", "..", "a..b", "x" * 64 + ".test", "a." * 140 + "test", "exa mple\0.test"])
 def test_what_is_no_host_name_has_no_address(host: str) -> None:
     async def play() -> None:
@@ -367,14 +409,6 @@ def test_closing_ends_what_is_being_asked() -> None:
             await asyncio.sleep(0.05)
             await s.resolver.close()
             assert (await asyncio.wait_for(asking, 1)).addresses == ()
-
-    run(play())
-
-
-def test_a_name_server_is_named_by_its_address() -> None:
-    async def play() -> None:
-        with pytest.raises(UsageError, match=r"9\.9\.9\.9"):
-            Resolver(upstream=("dns.example", 53), now=Clock())
 
     run(play())
 

@@ -33,6 +33,7 @@ from stages.rawserver import (
     wall,
 )
 
+from harvestman import media
 from harvestman.errors import UsageError
 from harvestman.fetch import faults, heads
 from harvestman.fetch.certificates import KnownBad
@@ -167,16 +168,16 @@ def test_redirects_are_not_followed() -> None:
 
 def test_the_guard_refuses_when_the_socket_is_made() -> None:
     async def scene() -> None:
-        asked: list[str] = []
+        asked: list[tuple[str, int]] = []
 
-        def guard(ip: str) -> str | None:
-            asked.append(ip)
+        def guard(ip: str, port: int) -> str | None:
+            asked.append((ip, port))
             return "loopback is not for crawlers"
 
         async with RawServer().listening() as server, fetching(guard=guard) as fetcher:
             failure = await get_failure(fetcher, Request(at(server), HOME))
             assert (failure.kind, failure.detail) == (FailureKind.GUARD, "loopback is not for crawlers")
-            assert asked == [HOME]
+            assert asked == [(HOME, server.port)]
             assert server.connections == 0
 
     run(scene())
@@ -268,9 +269,10 @@ def test_nothing_listens() -> None:
 
 SLOW: dict[str, tuple[Reply, str]] = {
     "/silent": (stall, "no first byte"),
-    "/head-stalls": (sends(b"HTTP/1.1 200 OK\r\n", then_stall=True), "body too slow"),
+    "/head-stalls": (sends(b"HTTP/1.1 200 OK\r\n", then_stall=True), "head too slow"),
+    "/status-stalls": (sends(b"HTTP/1.1 200", then_stall=True), "no first byte"),
     "/body-stalls": (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", then_stall=True), "body too slow"),
-    "/head-drips": (sends(b"HTTP/1.1 200 OK\r\nX: ", *[b"y"] * 40, pause=0.05), "body too slow"),
+    "/head-drips": (sends(b"HTTP/1.1 200 OK\r\nX: ", *[b"y"] * 40, pause=0.05), "head too slow"),
 }
 
 
@@ -302,7 +304,7 @@ def test_a_connection_that_is_never_accepted_times_out() -> None:
             limits = Limits(connect=Seconds(0.2), first_byte=Seconds(3))
             async with fetching(limits) as fetcher:
                 failure = await get_failure(fetcher, Request(f"http://site.test:{port}/", HOME))
-            assert failure.kind is FailureKind.TIMEOUT
+            assert (failure.kind, failure.detail) == (FailureKind.TIMEOUT, "no connection")
         finally:
             for one in (*crowd, full):
                 one.close()
@@ -338,7 +340,7 @@ SMALL = Limits(body=Bytes(1000), error_body=Bytes(100), robots_body=Bytes(50), h
         (b"", FailureKind.CONNECT),
         (b"<html>an HTTP/0.9 answer", FailureKind.PROTOCOL),
         (page(kind="image/png"), FailureKind.UNWANTED),
-        (page(kind="application/octet-stream"), FailureKind.UNWANTED),
+        (page(b"\x00\x01\x02", kind="application/octet-stream"), FailureKind.UNWANTED),
         (page(kind="Video/MP4; codecs=x"), FailureKind.UNWANTED),
     ],
 )
@@ -398,7 +400,7 @@ def test_close_answers_for_everything_in_flight() -> None:
     async def scene() -> None:
         answers: list[Answer] = []
         async with RawServer({"*": stall}).listening() as server:
-            fetcher = Fetcher(user_agent="t", guard=lambda ip: None, now=wall)
+            fetcher = Fetcher(user_agent="t", guard=lambda ip, port: None, now=wall)
             for n in range(10):
                 fetcher.start(Request(at(server, host=f"h{n}.test"), HOME), answers.append)
             await asyncio.sleep(0.05)
@@ -421,7 +423,7 @@ def test_close_gives_every_descriptor_back() -> None:
     async def scene() -> None:
         async with RawServer({"*": page(), "/stall": stall}).listening() as server:
             before = len(os.listdir("/proc/self/fd"))
-            fetcher = Fetcher(user_agent="t", guard=lambda ip: None, now=wall)
+            fetcher = Fetcher(user_agent="t", guard=lambda ip, port: None, now=wall)
             for n in range(20):
                 await get_page(fetcher, Request(at(server, host=f"h{n}.test"), HOME))
                 fetcher.start(Request(at(server, "/stall", host=f"s{n}.test"), HOME), lambda answer: None)
@@ -496,7 +498,11 @@ def test_a_bad_certificate_costs_one_failed_handshake_not_one_a_page(tmp_path: P
     async def scene() -> None:
         context, _ = certificate(tmp_path, "site.test")
         sockets: list[str] = []
-        async with RawServer().listening(tls=context) as server, fetching(guard=sockets.append) as fetcher:
+
+        def guard(ip: str, _: int) -> None:
+            sockets.append(ip)
+
+        async with RawServer().listening(tls=context) as server, fetching(guard=guard) as fetcher:
             for n in range(4):
                 response = await get_page(fetcher, Request(at(server, f"/{n}", scheme="https"), HOME))
                 assert response.tls_error
@@ -592,10 +598,11 @@ def test_the_leaking_libcurl_is_refused() -> None:
         ("application/zip", "application/zip", False),
         ("font/woff2", "font/woff2", False),
         ("application/pdf", "application/pdf", True),
+        ("application/octet-stream", "application/octet-stream", True),
     ],
 )
 def test_media_types(value: str, kind: str, wanted: bool) -> None:
-    assert heads.media_type(value) == kind
+    assert media.essence(value) == kind
     assert heads.wanted(kind) is wanted
 
 

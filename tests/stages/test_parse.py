@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from suites import needed, rows
 
 from harvestman.model import Link, Parsed
-from harvestman.pages.links import MAX_LINKS, refresh_target
+from harvestman.pages.links import MAX_LINKS
 from harvestman.pages.parse import MAX_BYTES, parse
+from harvestman.policy import refresh
 from harvestman.policy.urls import request_form
 
 SUITES = Path(os.environ.get("SUITES", Path(__file__).parents[3] / "shared" / "suites"))
@@ -274,21 +276,52 @@ def test_any_markup_parses(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "target"),
+    ("content", "told"),
     [
-        ("5;url=next", "next"),
-        ("0; URL='a b'", "a b"),
-        ('0;url="x"', "x"),
+        ("5;url=next", (5.0, "next")),
+        ("0; URL='a b'", (0.0, "a b")),
+        ('0;url="x"', (0.0, "x")),
         ("5", None),
         ("", None),
         ("3; ", None),
-        ("0.5,url=x", "x"),
-        ("1; x", "x"),
+        ("0.5,url=x", (0.5, "x")),
+        (".1;x", (0.1, "x")),
+        ("1.2.3;x", (1.2, "x")),
+        ("1; x", (1.0, "x")),
         ("url=x", None),
+        (f"{'9' * 400};x", (99999999999999999999.0, "x")),
     ],
 )
-def test_refresh_target(content: str, target: str | None) -> None:
-    assert refresh_target(content) == target
+def test_what_a_refresh_says(content: str, told: tuple[float, str] | None) -> None:
+    assert refresh.read(content) == told
+
+
+REFRESH_SKIPPED = {
+    "meta_refresh_w3lib-0003": "the file ends inside the tag, which browsers take for no tag",
+    "meta_refresh_w3lib-0013": "a query in the page's own charset: we ask in UTF-8",
+    "meta_refresh_w3lib-0021": "an option that takes <noscript> for the page",
+    "meta_refresh_w3lib-0023": "an option that takes a script for the page",
+}
+
+
+@needed
+def test_meta_refreshes_as_w3lib_reads_them() -> None:
+    cases = 0
+    for case in rows("html/meta_refresh_w3lib.jsonl"):
+        if case["id"] in REFRESH_SKIPPED:
+            continue
+        kind = f"text/html; charset={case['encoding']}"
+        parsed = parse(base64.b64decode(case["body_b64"]), kind, f"{case['page_url']}")
+        expected = (case["expected_seconds"], case["expected_url"]) if case["expected_url"] else None
+        assert parsed.refresh == expected, case["id"]
+        cases += 1
+    assert cases == 22
+
+
+def test_a_refresh_for_clients_without_scripts_is_a_link_only() -> None:
+    parsed = parse(b'<noscript><meta http-equiv=refresh content="0;url=/nojs"></noscript>', "text/html", URL)
+    assert parsed.refresh is None
+    assert [link.kind for link in parsed.links] == ["refresh"]
 
 
 REFRESH_DIFFERS = {

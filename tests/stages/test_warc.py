@@ -204,10 +204,12 @@ def test_revisit_names_its_original_and_keeps_the_head_only(
 def test_a_304_is_a_server_not_modified_revisit(tmp_path: Path) -> None:
     store = writer(tmp_path)
     response = answer(body=b"", status_line="HTTP/1.1 304 Not Modified")
-    ref = store.write_revisit(response, refers_to_uri=response.url, refers_to_date=AT, payload_digest="ab" * 32)
+    ref = store.write_unmodified(response, response.url, AT, f"sha256:{'ab' * 32}")
     record = opened(only_file(tmp_path).read_bytes()[ref.offset :][: ref.length])
     assert b"/revisit/server-not-modified\r\n" in record
     assert b"WARC-Payload-Digest: sha256:" + b"ab" * 32 in record
+    assert store.position[1] == ref.offset + ref.length  # nothing else was written
+    assert ref.length < 600
 
 
 def test_a_full_file_is_followed_by_another(tmp_path: Path) -> None:

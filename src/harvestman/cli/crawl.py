@@ -80,10 +80,18 @@ def _add_how(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--data", metavar="DIR", help=f"where the crawl lives (default: {_DEFAULTS.data}; with --sim {SIM_DATA})"
     )
-    verb.add_argument("--dns", metavar="HOST:PORT", help="name server to ask (default: the system's)")
+    verb.add_argument(
+        "--dns", metavar="SERVER", action="append",
+        help="name server to ask, HOST:PORT or https://HOST/PATH; may be repeated, the next is asked when one fails "
+        "(default: the system's)",
+    )  # fmt: skip
     verb.add_argument(
         "--allow", metavar="CIDR", action="append",
         help="private or loopback network that may be touched; may be repeated (default: none)",
+    )  # fmt: skip
+    verb.add_argument(
+        "--allow-port", metavar="N", action="append", type=int,
+        help="port that may be asked besides the web's own, such as 80, 443, 8080; may be repeated (default: none)",
     )  # fmt: skip
     verb.add_argument("--config", metavar="FILE", type=Path, help="settings in TOML (default: none)")
     verb.add_argument("--json", action="store_true", help="print the summary as one JSON object (default: in words)")

@@ -29,7 +29,7 @@ from harvestman.model import (
     UrlRecord,
     Visit,
 )
-from harvestman.policy import robots, urls
+from harvestman.policy import outcomes, robots, urls
 from harvestman.policy.ladder import Standing, standing
 from harvestman.policy.politeness import asked_delay
 from harvestman.policy.scope import Scope
@@ -62,6 +62,8 @@ class Visited(msgspec.Struct):
     simhash: str
     target: str
     record: Stored | None
+    tls_error: str = ""
+    """Why the certificate was not valid."""
 
 
 class Found(msgspec.Struct):
@@ -155,6 +157,10 @@ class Explanation(msgspec.Struct):
     site: SiteSays | None = None
     cure: str = ""
     """The command that would change the verdict, where there is one."""
+    onward: list[str] = []
+    """Where a redirect leads, where that one leads, and so on; the last was met before when they go in a circle."""
+    believed_until: Instant = Instant(0.0)
+    """When a permanent redirect is asked again; until then links to it count for where it leads."""
 
 
 async def look(text: str, data: Path, now: Instant) -> Explanation:
@@ -201,6 +207,8 @@ async def explain(text: str, view: View, config: Config, now: Instant) -> Explan
         Found(record.found, record.depth, record.kind, await view.chain(record)),
         await _queued(record, view, config), host, said, site=site, trail=judged.trail(record),
     )  # fmt: skip
+    found.onward = await view.onward(record)
+    found.believed_until = record.due if outcomes.leads_to(record, now) else Instant(0.0)
     job = {each.id: each for each in Jobs(view.layout).all()}.get(record.job)
     _judge(found, record, known or SiteRecord(view.router.place(urls.host_of(url))[1], now), job, config, now)
     found.cure = _cure(found, view.layout.data, now)
@@ -256,7 +264,7 @@ def _with_copy(said: RobotsSay | None, held: RobotsRecord | None) -> RobotsSay |
 def visited(visit: Visit) -> Visited:
     return Visited(
         visit.at, visit.code, visit.reason, visit.content_type, visit.size, visit.digest.hex(),
-        f"{visit.simhash:016x}" if visit.simhash else "", visit.target, _stored(visit.ref),
+        f"{visit.simhash:016x}" if visit.simhash else "", visit.target, _stored(visit.ref), visit.tls_error,
     )  # fmt: skip
 
 
@@ -292,7 +300,8 @@ def _line(body: bytes, number: int) -> str:
 def host_says(url: str, held: HostRecord | None, said: RobotsSay | None, view: View, config: Config) -> HostSays | None:
     if held is None:
         return None
-    floor = asked_delay(config.politeness, Seconds(said.crawl_delay) if said and said.crawl_delay else None)
+    asked = Seconds(said.crawl_delay) if said and said.crawl_delay else None
+    floor = asked_delay(config.politeness, held.host, asked)
     return HostSays(
         held.host, held.site, view.worker_of(url), max(held.delay, floor), held.next_allowed, held.failures,
         held.sick_until, held.fetched,

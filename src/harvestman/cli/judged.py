@@ -11,7 +11,7 @@ import msgspec
 
 from harvestman.config import Config
 from harvestman.model import LISTING, Instant, Job, Seconds, SiteRecord, Status, UrlRecord
-from harvestman.policy import budget, kinds, novelty, priority, revisit, traps, urgency
+from harvestman.policy import budget, kinds, novelty, priority, revisit, traps, urgency, validators
 from harvestman.policy.novelty import EVERY
 
 TRAP = "trap: "
@@ -116,6 +116,10 @@ class SiteSays(msgspec.Struct):
     """Which limit is reached: day, share or pages; empty when it may be asked."""
     until: Instant
     """When that ends; 0 when it may be asked, or never."""
+    lied: Instant
+    """When it was found to say "not modified" of pages that were; 0 when it was not, or is believed again."""
+    barren: bool
+    """Its ETags recognise nothing: only its dates are sent."""
 
 
 # -- one URL ---------------------------------------------------------------------------------------------------------
@@ -201,7 +205,7 @@ def would_trap(url: str, site: SiteRecord | None, config: Config) -> str:
 
 def site_says(site: SiteRecord, crawled: int, config: Config, now: Instant) -> SiteSays:
     """`crawled`: pages of the worker that owns it."""
-    rules = config.budget
+    rules, held = config.budget, site.validators
     until = budget.wait(site, crawled, rules, now)
     today = site.today if site.day == int(now // budget.DAY) else 0
     allowance = budget.allowance(site, rules)
@@ -216,6 +220,8 @@ def site_says(site: SiteRecord, crawled: int, config: Config, now: Instant) -> S
         round(budget.linkers(site.linkers)), round(novelty.share(site), 4), site.flagged,
         sum(not trap.pardoned for trap in site.traps.values()), spent,
         until if until is not None and until < budget.NEVER else Instant(0.0),
+        held.lied if held and validators.distrusted(held, now) else Instant(0.0),
+        held is not None and held.barren >= validators.BARREN,
     )  # fmt: skip
 
 

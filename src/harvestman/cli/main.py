@@ -13,10 +13,30 @@ from pathlib import Path
 from typing import NoReturn
 
 from harvestman import __version__
-from harvestman.cli import audit, bench, crawl, dead, export, hosts, job, repair, sim, simulate, status, traps, why
+from harvestman.cli import (
+    audit,
+    bench,
+    corpus,
+    crawl,
+    dead,
+    export,
+    feed,
+    graph,
+    hosts,
+    job,
+    query,
+    regions,
+    repair,
+    show,
+    sim,
+    simulate,
+    status,
+    traps,
+    why,
+)
 from harvestman.errors import HarvestmanError, StateError, UsageError
 
-VERBS = (crawl, job, status, why, dead, traps, hosts, repair, export, sim, simulate, audit, bench)
+VERBS = (crawl, job, status, why, show, dead, traps, hosts, regions, repair, export, corpus, query, feed, graph, sim, simulate, audit, bench)
 REPORT = "harvestman: this is a bug; please report it with the traceback above"
 INTERRUPTED = 130
 

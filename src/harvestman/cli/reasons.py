@@ -6,6 +6,7 @@ from harvestman.cli import words
 from harvestman.cli.explain import Explanation, Found, HostSays, Queued, RobotsSay, Visited
 from harvestman.cli.judged import TRAP, Again, JobSays, Score, SiteSays, Trapped, Tried
 from harvestman.model import LISTING, Instant
+from harvestman.policy.validators import DISTRUST
 from harvestman.views import MAX_PLACE
 
 CHAIN_SHOWN = 12
@@ -47,6 +48,8 @@ def _decided(explanation: Explanation, now: Instant) -> list[str]:
         lines += _trail(explanation.trail)
     if explanation.cure:
         lines.append(_row("cure", explanation.cure))
+    if explanation.onward:
+        lines += _onward(explanation, now)
     if explanation.again:
         lines += _again(explanation.again, now)
     if explanation.score:
@@ -171,6 +174,20 @@ def _trap(trap: Trapped) -> list[str]:
     ]
 
 
+def _onward(explanation: Explanation, now: Instant) -> list[str]:
+    """Where a redirect ends, and for how long that is believed."""
+    here, steps = explanation.spelt or explanation.url, explanation.onward
+    lines = []
+    if steps[-1] in (here, *steps[:-1]):
+        loop = [here, *steps]
+        lines.append(_row("loop", " -> ".join(loop[loop.index(steps[-1]) :])))
+    elif len(steps) > 1:
+        lines.append(_row("leads", " -> ".join(steps)))
+    if explanation.believed_until:
+        lines.append(_row("for good", f"asked again {words.ahead(explanation.believed_until, now)}"))
+    return lines
+
+
 def _titled(trap: Trapped) -> str:
     """What is refused on sight is listed by name and shape, what was learned by its shape alone."""
     return trap.shape if trap.shape.startswith(trap.name) else f"{trap.name} {trap.shape}"
@@ -253,6 +270,8 @@ def _job(job: JobSays) -> str:
 def _visit(visit: Visited, verdict: str) -> list[str]:
     unasked = verdict == "blocked" or visit.reason.startswith((TRAP, "budget: "))
     lines = [_row("judged" if unasked else "asked", words.moment(visit.at))]
+    if visit.tls_error:
+        lines.append(_row("tls_error", f"fetched all the same: {visit.tls_error}"))
     if visit.digest:
         lines.append(
             _row("content", f"{visit.content_type or 'no type'}, {words.size(visit.size)}, sha256 {visit.digest}")
@@ -270,6 +289,10 @@ def _found(found: Found) -> list[str]:
     if len(found.chain) > CHAIN_SHOWN:
         lines.append(_row("", f"<- ... {len(found.chain) - CHAIN_SHOWN} more"))
     return lines
+
+
+def _believed(lied: Instant) -> Instant:
+    return Instant(lied + DISTRUST)
 
 
 def _robots(robots: RobotsSay, host: HostSays | None, now: Instant) -> list[str]:
@@ -325,4 +348,9 @@ def _site(site: SiteSays) -> list[str]:
     ]
     if site.flagged:
         lines.append(_row("", f"flagged: {site.flagged}"))
+    if site.lied:
+        told = f'it said "not modified" of pages that were ({words.moment(site.lied)})'
+        lines.append(_row("", f"{told}: whole pages are asked for until {words.moment(_believed(site.lied))}"))
+    if site.barren:
+        lines.append(_row("", "its ETags are new with every answer: only its dates are sent"))
     return lines

@@ -32,7 +32,7 @@ from harvestman.sim.plan import Plan
 from harvestman.sim.report import Report
 from harvestman.store.cdxj import build_index
 from harvestman.supervise import Ending, Supervisor
-from harvestman.wiring import prepare, resolver_address
+from harvestman.wiring import name_servers, prepare
 
 INTERRUPTED, VIOLATIONS, NOTHING = 130, 5, 6
 
@@ -90,7 +90,8 @@ def _run(options: argparse.Namespace, given: Seeds, web: Running | None) -> int:
         finally:
             screen.close()
         if ending.reason != "interrupted":
-            build_index(layout.warc)
+            for directory in layout.warcs():
+                build_index(directory)
         found = summary.summarise(ending, layout, config, given.bare | bare(config.seeds))
         return _conclude(options, config, found, ending, web)
 
@@ -99,7 +100,7 @@ def _check(chosen: Settings, seeds: list[str]) -> dict[int, int]:
     """Look at all that could be wrong before anything is written. Returns the seeds seen: by job, up to which byte."""
     config = chosen.config
     layout = Layout(Path(config.data))
-    resolver_address(config.dns)
+    name_servers(config)  # says if one is wrong
     if layout.exists():
         layout.read()  # says if it is of another version
     elif not seeds:

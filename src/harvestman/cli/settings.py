@@ -28,6 +28,7 @@ OPTIONS = {
     "workers": "workers",
     "dns": "dns",
     "allow": "allow",
+    "allow_port": "ports",
     "delay": "politeness.delay",
     "max_pages": "limits.max_pages",
     "max_depth": "limits.max_depth",
@@ -35,7 +36,7 @@ OPTIONS = {
     "keep": "recrawl.keep",
 }
 """Options of `crawl` and the settings they stand for."""
-_NOT_REMEMBERED = frozenset({"seeds", "data", "scope", "workers", "partitions"})
+_NOT_REMEMBERED = frozenset({"seeds", "data", "scope", "workers", "partitions", "regions"})
 """Kept in crawl.json and with the jobs, or (where the data lies) known from where one looks."""
 _NOT_REMEMBERED_BELOW = {"limits": frozenset({"max_pages", "max_depth"}), "recrawl": frozenset({"keep"})}
 """They are of a run, or (how deep) of a job."""
@@ -57,9 +58,7 @@ def settle(options: argparse.Namespace) -> Settings:
     data = str(spoken.get("data") or written.get("data") or Config().data)
     before = remembered(Path(data))
     given = merged(merged(before, written), spoken)
-    workers = _workers_so_far(Path(data))
-    if workers and "workers" not in given:
-        given["workers"] = workers
+    given = merged(_split_so_far(Path(data), given), given)
     return Settings(check(_eased(_convert(given), given)), given, _terms(options, merged(written, spoken)))
 
 
@@ -151,7 +150,12 @@ def _eased(config: Config, given: Tree) -> Config:
     return msgspec.structs.replace(config, politeness=politeness)
 
 
-def _workers_so_far(data: Path) -> int:
-    """How many workers the crawl in a directory has; 0 when there is none."""
+def _split_so_far(data: Path, given: Tree) -> Tree:
+    """The regions of the crawl in a directory, or its workers where there are none. Workers of regions are theirs."""
     layout = Layout(data)
-    return layout.read().workers if layout.exists() else 0
+    if not layout.exists():
+        return {}
+    facts = layout.read()
+    if "regions" not in given and facts.regions:
+        return {"regions": msgspec.to_builtins(facts.regions)}
+    return {} if given.get("regions") else {"workers": facts.workers}

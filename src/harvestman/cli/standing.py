@@ -89,7 +89,10 @@ def told(standing: Standing, now: Instant) -> str:
     lines += [f"  {census.by_status[name]:>12,}    {meaning}" for name, meaning in _MEANING.items()]
     if census.retrying:
         lines.append(f"  {census.retrying:>12,}  of the waiting ones failed before and will be tried again")
-    lines += ["", _row("revisits", _tiers(census)), _row("errors", words.listed(tally.errors, 6) or "none")]
+    lines.append("")
+    if census.regions:
+        lines.append(_row("regions", by_region(census.regions)))
+    lines += [_row("revisits", _tiers(census)), _row("errors", words.listed(tally.errors, 6) or "none")]
     if census.dead:
         lines.append(_row("dead letters", words.listed(census.dead, 8)))
     lines += [_row("sick hosts", _sick(standing.sick_hosts, now)), *_decided(standing, now)]
@@ -124,6 +127,11 @@ def _decided(standing: Standing, now: Instant) -> list[str]:
     return lines
 
 
+def by_region(pages: dict[str, int]) -> str:
+    """'eu 120 pages, us 80 pages'."""
+    return ", ".join(f"{name} {words.plural(count, 'page')}" for name, count in pages.items())
+
+
 def trapped(traps: dict[str, int]) -> str:
     """'123 URLs refused (calendar 100, session id 23)', or nothing."""
     counts = {name: count for name, count in traps.items() if count > 0}
@@ -156,7 +164,7 @@ def _title(standing: Standing) -> str:
     asked = f"scope {jobs[0].scope}" if len(jobs) == 1 else words.plural(len(jobs), "job")
     return (
         f"{standing.data}: {running}, {asked}, {words.plural(standing.seeds, 'seed')}, "
-        f"{words.plural(crawl.workers, 'worker')}, {crawl.partitions} partitions"
+        f"{words.plural(crawl.workers, 'worker')}, {crawl.partitions * len(crawl.split)} partitions"
     )
 
 

@@ -13,7 +13,7 @@ from harvestman.cli.jobstand import JobStanding
 from harvestman.cli.judged import SiteSays
 from harvestman.cli.nothing import FailedSeed, failed_seeds
 from harvestman.cli.progress import STEADY_AFTER, queued
-from harvestman.cli.standing import ALERTS_SHOWN, trapped
+from harvestman.cli.standing import ALERTS_SHOWN, by_region, trapped
 from harvestman.config import Config
 from harvestman.layout import Layout
 from harvestman.model import Instant
@@ -35,6 +35,9 @@ class Summary(msgspec.Struct):
     duplicates: int
     bytes: int
     requests: int
+    dns_hits: int
+    """Leases whose address was at hand, and those that waited for a name server."""
+    dns_misses: int
     discovered: int
     blocked: int
     waiting: int
@@ -51,6 +54,8 @@ class Summary(msgspec.Struct):
     restarts: int
     patience: float
     jobs: list[JobStanding]
+    regions: dict[str, int] = {}
+    """Pages by region, where there are any and the URLs are counted."""
     failed_seeds: list[FailedSeed] = []
     """The first seeds, when nothing at all could be fetched."""
 
@@ -69,10 +74,10 @@ def summarise(ending: Ending, layout: Layout, config: Config, bare: frozenset[st
     waiting = census.by_status["pending"] if census else queued(tally)
     return Summary(
         ending.reason, str(layout.data), tally.pages, progress.run_pages, tally.duplicates, tally.bytes,
-        tally.requests, tally.discovered, tally.blocked, waiting, tally.errors,
+        tally.requests, tally.dns_hits, tally.dns_misses, tally.discovered, tally.blocked, waiting, tally.errors,
         census.by_status if census else None, tally.traps, tally.alerts, sick, spent,
         round(progress.elapsed, 3), round(progress.cpu, 3), progress.workers, progress.restarts,
-        config.limits.patience, jobstand.look(layout), failed,
+        config.limits.patience, jobstand.look(layout), census.regions if census else {}, failed,
     )  # fmt: skip
 
 
@@ -104,18 +109,29 @@ def told(summary: Summary, resume: str) -> str:
             "this run", f"{words.plural(summary.run_pages, 'page')} in {words.span(summary.seconds)}, {rate:.1f}/s{cpu}"
         ),
         _row("pages", f"{summary.pages:,}, {summary.duplicates:,} of them duplicates, {words.size(summary.bytes)}"),
+        *([_row("regions", by_region(summary.regions))] if summary.regions else []),
         _row("URLs found", f"{summary.discovered:,}{_statuses(summary)}"),
         _row("robots.txt", f"forbids {words.plural(summary.blocked, 'URL')}"),
+        *_addresses(summary),
         *_trapped(summary),
         _row("errors", f"{sum(summary.errors.values()):,}{_bracketed(words.listed(summary.errors, 5))}"),
         _row("still queued", f"{words.plural(summary.waiting, 'URL')}{_why_queued(summary)}"),
         *_spent(summary),
         *(_row("alert", alert) for alert in summary.alerts[-ALERTS_SHOWN:]),
-        _row("data", f"{summary.data}: raw records in warc/, pages in pages/, what is known of each URL in state/"),
+        _row("data", f"{summary.data}: {_stored(summary)}, what is known of each URL in state/"),
     ]
     if summary.restarts:
         lines.append(_row("restarts", f"{summary.restarts} of a worker; see {summary.data}/logs"))
     return "\n".join([*lines, *_jobs(summary), "", *_next_steps(summary, resume)])
+
+
+def _stored(summary: Summary) -> str:
+    return "raw records and pages by region" if summary.regions else "raw records in warc/, pages in pages/"
+
+
+def _addresses(summary: Summary) -> list[str]:
+    needed = summary.dns_hits + summary.dns_misses
+    return [_row("addresses", f"{summary.dns_hits / needed:.1%} of {needed:,} at hand when needed")] if needed else []
 
 
 def _trapped(summary: Summary) -> list[str]:

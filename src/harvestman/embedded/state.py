@@ -54,6 +54,7 @@ from harvestman.model import (
     UrlId,
     UrlRecord,
 )  # fmt: skip
+from harvestman.policy.urls import host_of
 from harvestman.ports import Changes, Content, Parcel, Pending
 
 PARTITIONED = ("url", "queue", "due", "revisit", "host", "site", "robots", "outbox")
@@ -91,6 +92,15 @@ def _queue_key(partition: Partition, host: HostKey, bucket: int, seq: int) -> by
 def _due_key(when: Instant, url: UrlId) -> bytes:
     # Rounded, so that the float made of it (`due`) leads back to the same key.
     return url[:2] + _u64(round(when * 1000)) + url
+
+
+def rekeyed(row: Row, partition: Partition) -> Row:
+    """A row as it is in another partition."""
+    family, key, value = row
+    place = _u16(partition)
+    if family in ("due", "revisit"):
+        return family, place + key[2:10] + place + key[12:], value
+    return family, place + key[2:], place + value[2:] if family == "queue" else value
 
 
 class Damaged(StateError):
@@ -351,14 +361,14 @@ class RocksState:
             self._db.write(batch)
         self._db.flush_wal(True)
 
-    def absorb(self, source: RocksState) -> None:
-        """Take over what belongs to no partition of its own: parcels not yet delivered, known contents."""
+    def absorb(self, source: RocksState, contents: bool = True) -> None:
+        """Take over what belongs to no partition of its own: parcels not yet delivered, known contents if wanted."""
         batch = WriteBatch(raw_mode=True)
         for key, value in source._scan("outbox", b"", b"\xff" * 11, None):
             while self._family["outbox"].get(key) not in (None, value):
                 key = key[:2] + _u64(_read_u64(key, 2)[0] + 1)  # two senders, one number
             batch.put(key, value, self._handle["outbox"])
-        for key, value in source._scan("content", b"", b"\xff" * 33, None):
+        for key, value in source._scan("content", b"", b"\xff" * 33, None) if contents else ():
             batch.put(key, value, self._handle["content"])
         self._db.write(batch)
         self._db.flush_wal(True)
@@ -372,6 +382,30 @@ class RocksState:
                 if not owns(partition):
                     batch.delete_range(_u16(partition), _u16(partition + 1), self._handle[family])
         self._db.write(batch)
+
+    def strays(self, place: Callable[[HostKey], Partition]) -> Iterator[tuple[Partition, Row]]:
+        """Every row that is not in the partition of its host, with the one that it belongs in.
+
+        Through the URL records the schedules know their hosts: so these records come last, and may be removed as told.
+        """
+        for family in (*WAITING, "host", "site", "robots", "url"):
+            rows = self.waiting_rows(family)
+            while batch := list(islice(rows, 10_000)):
+                for row, host in zip(batch, self._hosts_of(family, batch), strict=True):
+                    if host is not None and (partition := place(host)) != _read_u16(row[1])[0]:
+                        yield partition, row
+
+    def _hosts_of(self, family: str, rows: Sequence[Row]) -> list[HostKey | None]:
+        """None for an entry of a schedule whose URL is not known."""
+        match family:
+            case "url":
+                return [host_of(_decode_url(value).url) for _, _, value in rows]
+            case "due" | "revisit":
+                found = self._values("url", [id_in(row) for row in rows])
+                return [None if raw is None else host_of(_decode_url(raw).url) for raw in found]
+            case "robots":
+                return [host_of(f"{key[2:].decode()}/") for _, key, _ in rows]
+        return [HostKey(key[2:].partition(b"\0")[0].decode()) for _, key, _ in rows]
 
     def put_mark(self, name: str, value: bytes) -> None:
         batch = WriteBatch(raw_mode=True)
@@ -408,7 +442,7 @@ class RocksState:
             yield Partition(_read_u16(key)[0]), _decode_site(value)
 
     def waiting_rows(self, family: str) -> Iterator[Row]:
-        """Every entry of one of the WAITING families."""
+        """Every entry of a family, those of WAITING above all."""
         for key, value in self._scan(family, b"", _END, None):
             yield family, key, value
 

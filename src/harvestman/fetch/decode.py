@@ -20,6 +20,10 @@ RATIO_FLOOR: Final = 1_000_000
 MAX_CODINGS: Final = 4
 _MAX_WINDOW: Final = 8 * 1024 * 1024
 """RFC 9659: the largest window a zstd content coding may ask for."""
+MAX_MEMBERS: Final = 2_000
+"""Gzip members of one body. Files made for random access have one per 64 KB; more of them is work for nothing."""
+_GZIP: Final = b"\x1f\x8b"
+_WINDOW: Final = 16_384
 _PIECE: Final = 4096
 _TRAILER: Final = 8
 """Checksum and size behind a gzip stream."""
@@ -39,18 +43,18 @@ _Decoder: TypeAlias = Callable[[bytes, int], tuple[bytes, bool]]
 what could be read of them, and False."""
 
 
-def decode(body: bytes, encoding: str, limit: int = DEFAULT_LIMIT) -> bytes | BadBody:
+def decode(body: bytes, encoding: str, limit: int = DEFAULT_LIMIT, ratio: int = MAX_RATIO) -> bytes | BadBody:
     """The body without its content codings (the value of Content-Encoding, several in the order applied).
 
     - A body that is plainly not in the coding it claims (readable text) comes back as it is.
     - A truncated or broken body gives what could be read of it, if anything could.
-    - More than `limit` bytes, or far more than the wire size allows, is a `BadBody`; memory stays within `limit`.
+    - More than `limit` bytes, or than `ratio` times the wire size, is a `BadBody`; memory stays within `limit`.
     - A coding nobody has heard of is ignored, as browsers do.
     """
     codings = [name for part in encoding.split(",") if (name := part.strip().lower()) not in _IDENTITY]
     if len(codings) > MAX_CODINGS:
         return BadBody(f"{len(codings)} content codings on top of each other")
-    room = min(limit, max(RATIO_FLOOR, MAX_RATIO * len(body)))
+    room = min(limit, max(RATIO_FLOOR, ratio * len(body)))
     for name in reversed(codings):
         decoded = _remove(body, name, room)
         if isinstance(decoded, BadBody):
@@ -83,7 +87,7 @@ def _plausible(body: bytes, name: str) -> bool:
 def _has_magic(body: bytes, name: str) -> bool:
     match name:
         case "gzip" | "x-gzip":
-            return body[:2] == b"\x1f\x8b"
+            return body[:2] == _GZIP
         case "zstd":
             return body[:4] == b"\x28\xb5\x2f\xfd" or body[1:4] == b"\x2a\x4d\x18"
         case "deflate":
@@ -102,15 +106,40 @@ def _zlib_header(body: bytes) -> bool:
 
 def _gzip(body: bytes, room: int) -> tuple[bytes, bool]:
     """All members of a gzip body; what follows the last one is ignored."""
+    # The trailer's size makes one allocation of the right size likely. A lie costs speed, nothing else.
+    hint = int.from_bytes(body[-4:], "little") + 1
+    first, whole, rest = _inflate(body, igzip_lib.DECOMP_GZIP, room, hint)
+    if not whole or rest[:2] != _GZIP:
+        return first, whole
+    more, whole = _members(rest, room - len(first))
+    return b"".join((first, *more)), whole
+
+
+def _members(rest: bytes, room: int) -> tuple[list[bytes], bool]:
+    """The gzip members behind the first.
+
+    Each is read through a small window, for a stream hands back a copy of all that it did not use: ten megabytes of
+    empty members, the whole rest given to each, would cost a minute.
+    """
     parts: list[bytes] = []
-    whole = True
-    while whole and body[:2] == b"\x1f\x8b" and room > 0:
-        # The trailer's size makes one allocation of the right size likely. A lie costs speed, nothing else.
-        hint = int.from_bytes(body[-4:], "little") + 1
-        part, whole, body = _inflate(body, igzip_lib.DECOMP_GZIP, room, hint)
-        parts.append(part)
-        room -= len(part)
-    return b"".join(parts), whole
+    at = 0
+    for _ in range(MAX_MEMBERS):
+        stream = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP)
+        while not stream.eof and room > 0 and (at < len(rest) or not stream.needs_input):
+            piece = rest[at : at + _WINDOW] if stream.needs_input else b""
+            at += len(piece)
+            try:
+                part = stream.decompress(piece, min(room, 8 * _WINDOW))
+            except _INFLATE_FAULTS:
+                return parts, False
+            parts.append(part)
+            room -= len(part)
+        if not stream.eof:
+            return parts, False
+        at -= len(stream.unused_data)
+        if rest[at : at + 2] != _GZIP:
+            return parts, True
+    return parts, False
 
 
 def _deflate(body: bytes, room: int) -> tuple[bytes, bool]:

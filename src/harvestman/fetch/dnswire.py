@@ -1,4 +1,4 @@
-"""Asks name servers: UDP, several tries over the upstreams, TCP when an answer is truncated."""
+"""Asks name servers: over UDP, over TCP when an answer is truncated, or over HTTPS; when one fails, the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import dns.rcode
 import dns.rdataclass
 import dns.rdatatype
 
-from harvestman.fetch.nameservers import Upstream
+from harvestman.fetch.doh import Doh
+from harvestman.fetch.nameservers import Failover, Https, Plain, Upstream
 from harvestman.model import Seconds
 
 _MALFORMED: Final = (dns.exception.DNSException, ValueError, IndexError, struct.error)
@@ -53,12 +54,12 @@ class _Question:
 
     __slots__ = ("answer", "query", "server")
 
-    def __init__(self, query: dns.message.Message, server: Upstream, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, query: dns.message.Message, server: Plain, loop: asyncio.AbstractEventLoop) -> None:
         self.query = query
         self.server = server
         self.answer: asyncio.Future[dns.message.Message] = loop.create_future()
 
-    def take(self, wire: bytes, source: Upstream) -> None:
+    def take(self, wire: bytes, source: tuple[str, int]) -> None:
         """Accept a datagram if it is the answer; ignore anything else, it may be a forgery."""
         if source != self.server or self.answer.done():
             return
@@ -85,11 +86,16 @@ class _Endpoint(asyncio.DatagramProtocol):
 class Wire:
     """Looks names up at the given servers. IPv4 is preferred: AAAA is asked only for names without A."""
 
-    def __init__(self, upstreams: Sequence[Upstream], *, patience: Seconds, tries: int) -> None:
-        self._upstreams = tuple(upstreams)
+    def __init__(
+        self, upstreams: Sequence[Upstream], *, patience: Seconds, tries: int, ca_file: str | None = None
+    ) -> None:
+        """`tries`: questions a look-up may cost; each upstream is tried at least once. `ca_file`: for HTTPS."""
+        self._failover = Failover(upstreams)
         self._patience = patience
-        self._tries = tries
+        self._tries = max(tries, len(upstreams))
+        self._ca_file = ca_file
         self._endpoints: dict[bool, tuple[asyncio.DatagramTransport, _Endpoint]] = {}
+        self._doh: Doh | None = None
         self._opening = asyncio.Lock()
         self._turn = asyncio.Semaphore(AT_ONCE)
         self._closed = False
@@ -100,7 +106,7 @@ class Wire:
             name = dns.name.from_text(host)
         except _MALFORMED:
             return NoSuchName("not a host name")
-        if not self._upstreams:
+        if not self._failover:
             return NoAnswer("no name server is configured")
         found = await self._ask(name, dns.rdatatype.A)
         if isinstance(found, Found) and not found.addresses:
@@ -111,42 +117,59 @@ class Wire:
 
     async def _ask(self, name: dns.name.Name, kind: dns.rdatatype.RdataType) -> Lookup:
         result: Lookup = NoAnswer("no answer")
-        for attempt in range(self._tries):
-            if self._closed:
-                break
-            server = self._upstreams[attempt % len(self._upstreams)]
-            try:
-                message = await self._exchange(name, kind, server)
-            except TimeoutError:
-                result = NoAnswer("timeout")
-                continue
-            except OSError as fault:
-                result = NoAnswer(f"name server unreachable: {fault.strerror or fault}")
-                continue
-            result = _judge(message)
+        tried: list[Upstream] = []
+        while len(tried) < self._tries and not self._closed:
+            async with self._turn:  # and only then chosen: what was known of the servers while it waited is old
+                result = await self._try(name, kind, tried)
             if not isinstance(result, NoAnswer):
                 break
         return result
+
+    async def _try(self, name: dns.name.Name, kind: dns.rdatatype.RdataType, tried: list[Upstream]) -> Lookup:
+        """One question to the server whose turn it is."""
+        if self._closed:
+            return NoAnswer("closed")
+        clock = asyncio.get_running_loop().time
+        server = self._failover.choose(tried, clock())
+        tried.append(server)
+        try:
+            async with asyncio.timeout(self._patience):
+                found = _judge(await self._exchange(name, kind, server))
+        except OSError as fault:  # a TimeoutError is one
+            self._failover.failed(server, clock())
+            if isinstance(fault, TimeoutError):
+                return NoAnswer("timeout")
+            return NoAnswer(f"name server unreachable: {fault.strerror or fault}")
+        self._failover.answered(server)
+        return found
 
     async def _exchange(
         self, name: dns.name.Name, kind: dns.rdatatype.RdataType, server: Upstream
     ) -> dns.message.Message:
         """One question, one answer; raises TimeoutError or OSError when none comes."""
         query = dns.message.make_query(name, kind, use_edns=0, payload=_PAYLOAD)
-        async with self._turn, asyncio.timeout(self._patience):
-            answer = await self._over_udp(query, server)
-            if answer.flags & dns.flags.TC:
-                answer = await _over_tcp(query, server)
-        return answer
+        if isinstance(server, Https):
+            return await self._over_https(query, server)
+        answer = await self._over_udp(query, server)
+        return await _over_tcp(query, server) if answer.flags & dns.flags.TC else answer
 
-    async def _over_udp(self, query: dns.message.Message, server: Upstream) -> dns.message.Message:
+    async def _over_https(self, query: dns.message.Message, server: Https) -> dns.message.Message:
+        if self._doh is None:
+            self._doh = Doh(patience=self._patience, ca_file=self._ca_file)
+        wire, age = await self._doh.ask(query, server)
+        message = _answer(query, wire)
+        for records in message.answer:
+            records.ttl = max(0, records.ttl - age)
+        return message
+
+    async def _over_udp(self, query: dns.message.Message, server: Plain) -> dns.message.Message:
         transport, endpoint = await self._endpoint(":" in server[0])
         while query.id in endpoint.waiting:
             query.id = (query.id + 1) & 0xFFFF
         question = _Question(query, server, asyncio.get_running_loop())
         endpoint.waiting[query.id] = question
         try:
-            transport.sendto(query.to_wire(), server)
+            transport.sendto(query.to_wire(), tuple(server))
             return await question.answer
         finally:
             del endpoint.waiting[query.id]
@@ -167,21 +190,28 @@ class Wire:
                 if not question.answer.done():
                     question.answer.set_exception(OSError("closed"))
             transport.close()
+        if self._doh is not None:
+            self._doh.close()
 
 
-async def _over_tcp(query: dns.message.Message, server: Upstream) -> dns.message.Message:
+async def _over_tcp(query: dns.message.Message, server: Plain) -> dns.message.Message:
     reader, writer = await asyncio.open_connection(*server)
     try:
         wire = query.to_wire()
         writer.write(len(wire).to_bytes(2, "big") + wire)
         size = int.from_bytes(await reader.readexactly(2), "big")
-        message = _read(await reader.readexactly(size))
+        return _answer(query, await reader.readexactly(size))
     except asyncio.IncompleteReadError as fault:
         raise OSError("TCP answer cut short") from fault
     finally:
         writer.close()
+
+
+def _answer(query: dns.message.Message, wire: bytes) -> dns.message.Message:
+    """The answer to this very question; OSError for anything else."""
+    message = _read(wire)
     if message is None or not query.is_response(message):
-        raise OSError("malformed TCP answer")
+        raise OSError("malformed answer")
     return message
 
 

@@ -10,6 +10,7 @@ from harvestman.model import FailureKind
 
 KINDS: Final[dict[int, FailureKind]] = {
     pycurl.E_COULDNT_RESOLVE_HOST: FailureKind.DNS,
+    pycurl.E_COULDNT_RESOLVE_PROXY: FailureKind.PROXY,
     pycurl.E_COULDNT_CONNECT: FailureKind.CONNECT,
     pycurl.E_INTERFACE_FAILED: FailureKind.CONNECT,
     pycurl.E_NO_CONNECTION_AVAILABLE: FailureKind.CONNECT,
@@ -50,6 +51,7 @@ KINDS: Final[dict[int, FailureKind]] = {
     # Our side is short of something; the URL is worth another try.
     pycurl.E_OUT_OF_MEMORY: FailureKind.CONNECT,
     pycurl.E_FAILED_INIT: FailureKind.CONNECT,
+    97: FailureKind.CONNECT,  # a SOCKS proxy said no; whose fault that is says `of_proxy`
     95: FailureKind.PROTOCOL,  # HTTP/3; pycurl has no name for it
     96: FailureKind.CONNECT,  # QUIC
     99: FailureKind.CONNECT,  # poll() failed
@@ -67,7 +69,6 @@ IMPOSSIBLE: Final[frozenset[str]] = frozenset(
         "E_CHUNK_FAILED",
         "E_CONV_FAILED",
         "E_CONV_REQD",
-        "E_COULDNT_RESOLVE_PROXY",
         "E_FILE_COULDNT_READ_FILE",
         "E_FUNCTION_NOT_FOUND",
         "E_HTTP_POST_ERROR",
@@ -90,7 +91,7 @@ IMPOSSIBLE: Final[frozenset[str]] = frozenset(
         "E_URL_MALFORMAT_USER",
     }
 )
-"""Errors of uploads, proxies, ranges and options: a plain GET as we set it up cannot end in them."""
+"""Errors of uploads, ranges and options: a plain GET as we set it up cannot end in them."""
 
 IMPOSSIBLE_FAMILIES: Final = ("E_FTP_", "E_TFTP_", "E_LDAP_", "E_RTSP_", "E_TELNET_", "E_UNKNOWN_TELNET_", "E_MULTI_")
 """Other protocols (PROTOCOLS allows only http and https), and results of the multi interface's own calls."""
@@ -99,6 +100,27 @@ CERTIFICATE: Final[frozenset[int]] = frozenset(
     {pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_ISSUER_ERROR, pycurl.E_SSL_INVALIDCERTSTATUS}
 )
 """The other side speaks TLS well but its certificate is not valid for the host."""
+
+_SOCKS: Final = 97
+_TLS: Final = frozenset(code for code, kind in KINDS.items() if kind is FailureKind.TLS)
+_OF_TARGET: Final = frozenset({3, 15, 16, 19, 20, 21, 22, 23, 24, 25})
+"""CURLPX_* answers of a SOCKS proxy that speak of the host behind it: refused, unreachable, not allowed, too late, and
+(25) what Tor says of onion services. So may a connection that is closed instead of an answer (3, 15, 16), and a
+"general failure" (20): when in doubt the host is to blame, since its tries are counted and end."""
+
+
+def of_proxy(code: int, curl: pycurl.Curl, proxy: str, url: str) -> bool:
+    """Whether a request failed at the proxy: it cannot be reached, is not who it says it is, or rejects us."""
+    tunnel = curl.getinfo(pycurl.HTTP_CONNECTCODE)
+    if code == _SOCKS:
+        return curl.getinfo(pycurl.PROXY_ERROR) not in _OF_TARGET
+    if code == pycurl.E_COULDNT_CONNECT:
+        return tunnel in (0, 407)
+    if code in _TLS:
+        # Before there is a tunnel, and where none is needed, the only TLS is that with the proxy itself.
+        return proxy.startswith("https:") and (tunnel == 0 or url.startswith("http:"))
+    return code == pycurl.E_COULDNT_RESOLVE_PROXY
+
 
 _BROKEN: Final = frozenset({pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR, pycurl.E_GOT_NOTHING, pycurl.E_HTTP2})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from harvestman.headers import parse_fields
+from harvestman.media import UNTOLD
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
 ACCEPT_LANGUAGE = "en,*;q=0.5"
@@ -12,7 +13,6 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
 _LARGE = frozenset({"application/pdf", "application/x-pdf"})
 _WANTED = _LARGE | {
-    "",
     "application/atom+xml",
     "application/feed+json",
     "application/json",
@@ -26,17 +26,17 @@ _WANTED = _LARGE | {
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
-def media_type(content_type: str) -> str:
-    """The bare type of a Content-Type value, lower case; of several joined values the last that is one."""
-    for value in reversed(content_type.split(",")):
-        kind = value.partition(";")[0].strip().lower()
-        if "/" in kind:
-            return kind
-    return ""
+def wanted(kind: str, packed: bool = False) -> bool:
+    """Whether a page of this media type is worth its body.
+
+    One that says nothing is, up to its first bytes; if it is `packed` (content-encoded) those tell nothing, and only a
+    missing type is forgiven.
+    """
+    return readable(kind) or not kind or (kind in UNTOLD and not packed)
 
 
-def wanted(kind: str) -> bool:
-    """Whether a page of this media type is worth its body. A missing type is: sniffing comes later."""
+def readable(kind: str) -> bool:
+    """Whether it is a type that we keep."""
     return kind.startswith("text/") or kind in _WANTED or (kind.endswith(("+xml", "+json")) and kind[:6] != "image/")
 
 
@@ -51,9 +51,9 @@ def parse_headers(lines: Sequence[bytes]) -> dict[str, str]:
 
 
 def status_of(line: bytes) -> int:
-    """The code of a status line; 0 when there is none in it."""
+    """The code of a status line; 0 when there is none in it: three digits, as RFC 9110 has it."""
     parts = line.split(None, 2)
-    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
+    return int(parts[1]) if len(parts) > 1 and len(parts[1]) == 3 and parts[1].isdigit() else 0
 
 
 def declared_length(headers: dict[str, str]) -> int:

@@ -27,5 +27,9 @@ class Limits:
     """Wire bytes kept of a robots.txt: one more than is read, so that a reader can tell it was cut."""
     head: Bytes = Bytes(256 * 1024)
     """All header bytes of one answer: interim heads, the final head and trailers."""
+    pieces: int = 100_000
+    """Chunks (or reads) a body may come in. A million of one byte each would keep a worker busy for a second."""
+    held: Bytes = Bytes(256 << 20)
+    """All bodies under way together. Beyond it only small ones grow; a large one is dropped and asked for again."""
     idle: Seconds = Seconds(60.0)
     """How long a connection may lie idle and still be used again."""

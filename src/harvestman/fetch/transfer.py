@@ -5,20 +5,34 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pycurl
 
+from harvestman import media
 from harvestman.fetch import heads
 from harvestman.fetch.limits import Limits
-from harvestman.model import Answer, FailureKind, Instant, Request
+from harvestman.model import DIRECT, Answer, FailureKind, Instant, Request, Route
 
-Guard: TypeAlias = Callable[[str], str | None]
-"""Says why an address must not be touched; None when it may be."""
+Guard: TypeAlias = Callable[[str, int], str | None]
+"""Says why an address must not be touched at a port; None when it may be."""
 
 _STOP = -1
 """What a callback returns to make libcurl drop the transfer (and its connection)."""
+_BUNDLE = 1024
+"""Pieces of a body that become one: a byte alone takes forty in memory. A power of two."""
+_SMALL = 256 * 1024
+"""A body up to this size is let in even when those under way hold all that they may."""
+
+
+class Held:
+    """The bytes of all bodies under way."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +44,7 @@ class Surroundings:
     now: Callable[[], Instant]
     ticks: Callable[[], float]
     """The event loop's clock, which deadlines are kept by; `now` only stamps."""
+    held: Held = field(default_factory=Held)
 
 
 class Transfer:
@@ -37,7 +52,9 @@ class Transfer:
 
     __slots__ = (
         "body_cap",
+        "bundles",
         "chunks",
+        "claimed",
         "curl",
         "cut",
         "deadline",
@@ -47,8 +64,11 @@ class Transfer:
         "head_size",
         "headers",
         "lines",
+        "pieces",
         "plain",
         "request",
+        "route",
+        "share",
         "size",
         "started",
         "status",
@@ -68,7 +88,13 @@ class Transfer:
     headers: dict[str, str] | None
     """None until the final head is complete."""
     chunks: list[bytes]
+    pieces: int
+    """How many the body came in."""
+    bundles: int
+    """How many of `chunks` are bundles of pieces."""
     size: int
+    claimed: str | None
+    """The media type that the first bytes are to be held against; None when nobody need look."""
     body_cap: int
     cut: bool
     """The body was stopped at its cap on purpose; what came is the answer."""
@@ -79,11 +105,18 @@ class Transfer:
     """The request fields after Host and User-Agent."""
     plain: bool
     """The handle carries the fixed fields and no conditional ones."""
+    route: Route
+    """The one that the handle is set on."""
+    share: pycurl.CurlShare | None
+    """Where its TLS sessions are kept."""
 
     def __init__(self, curl: pycurl.Curl, surroundings: Surroundings) -> None:
         self.curl = curl
         self.surroundings = surroundings
+        self.size = 0
         self.plain = False
+        self.route = DIRECT
+        self.share = None
         curl.setopt(pycurl.HEADERFUNCTION, self.on_header)
         curl.setopt(pycurl.WRITEFUNCTION, self.on_body)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self.on_socket)
@@ -100,14 +133,14 @@ class Transfer:
     def rewind(self) -> None:
         """Forget what came so far: the same request goes out again."""
         limits = self.surroundings.limits
-        self.deadline = self.surroundings.ticks() + limits.first_byte
+        self.deadline = self.surroundings.ticks() + limits.first_byte + self.request.route.slack
         self.first_byte = None
         self.lines = []
         self.head_size = 0
         self.status = 0
         self.headers = None
-        self.chunks = []
-        self.size = 0
+        self.claimed = None
+        self._drop_body()
         self.body_cap = limits.robots_body if self.request.robots else limits.body
         self.cut = False
         self.verdict = None
@@ -115,8 +148,23 @@ class Transfer:
     def release(self) -> None:
         """Let go of the page: a pooled handle must not keep a body in memory."""
         self.lines = []
-        self.chunks = []
         self.headers = None
+        self._drop_body()
+
+    def _drop_body(self) -> None:
+        self.surroundings.held.bytes -= self.size
+        self.chunks = []
+        self.size = self.pieces = self.bundles = 0
+
+    def stage(self) -> str:
+        """What a fetch that ran out of time was waiting for. libcurl shows no line before it is whole."""
+        if self.headers is not None:
+            return "body too slow"
+        if self.first_byte is not None:
+            return "head too slow"
+        if self.curl.getinfo(pycurl.REQUEST_SIZE):
+            return "no first byte"
+        return "no TLS handshake" if self.curl.getinfo(pycurl.NUM_CONNECTS) else "no connection"
 
     def verify(self, on: bool) -> None:
         """Whether an invalid certificate ends the transfer. libcurl keeps the two kinds of connections apart."""
@@ -144,6 +192,8 @@ class Transfer:
         if 100 <= self.status < 200 and self.status != 101:
             self.lines.clear()
             return None
+        if self.status < 100:
+            return self._refuse(FailureKind.PROTOCOL, "no status code")
         self.headers = heads.parse_headers(self.lines)
         if 200 <= self.status < 300:
             return None if self.request.robots else self._judge_page(self.headers)
@@ -152,9 +202,12 @@ class Transfer:
 
     def _judge_page(self, headers: dict[str, str]) -> int | None:
         """The gate: a body nobody will read is not downloaded."""
-        kind = heads.media_type(headers.get("content-type", ""))
-        if not heads.wanted(kind) and not self.request.listing:
-            return self._refuse(FailureKind.UNWANTED, kind)
+        kind = media.essence(headers.get("content-type", ""))
+        packed = "content-encoding" in headers
+        if not self.request.listing:
+            if not heads.wanted(kind, packed):
+                return self._refuse(FailureKind.UNWANTED, kind)
+            self.claimed = None if packed else kind
         if heads.declared_length(headers) > self.body_cap:
             return self._refuse(FailureKind.TOO_LARGE, f"announces {headers['content-length']} bytes")
         if heads.large(kind) or self.request.listing:
@@ -164,9 +217,35 @@ class Transfer:
 
     def on_body(self, chunk: bytes) -> int | None:
         """Collect the body up to its cap."""
+        if self.claimed is not None and (stop := self._belied(chunk, self.claimed)) is not None:
+            return stop
+        size, held = len(chunk), self.surroundings.held
         self.chunks.append(chunk)
-        self.size += len(chunk)
-        return None if self.size <= self.body_cap else self._overflow()
+        self.size += size
+        self.pieces += 1
+        held.bytes += size
+        if self.size > self.body_cap:
+            return self._overflow()
+        if held.bytes > self.surroundings.limits.held and self.size > _SMALL:
+            return self._refuse(FailureKind.TRUNCATED, "too many large bodies at once")
+        return None if self.pieces % _BUNDLE else self._bundle()
+
+    def _belied(self, head: bytes, claimed: str) -> int | None:
+        """The first bytes: what nobody will read, whatever it claims to be, is not downloaded."""
+        self.claimed = None
+        kind = media.real(head, claimed)
+        if heads.readable(kind) or not kind:
+            return None
+        belied = f", though it says {claimed or 'nothing'}" if kind != claimed else ""
+        return self._refuse(FailureKind.UNWANTED, kind + belied)
+
+    def _bundle(self) -> int | None:
+        """Many pieces: each costs time, and far more memory than it holds."""
+        if self.pieces > self.surroundings.limits.pieces:
+            return self._refuse(FailureKind.PROTOCOL, f"a body in more than {self.surroundings.limits.pieces} pieces")
+        self.chunks[self.bundles :] = [b"".join(self.chunks[self.bundles :])]
+        self.bundles += 1
+        return None
 
     def _overflow(self) -> int:
         if 200 <= self.status < 300 and not self.request.robots:
@@ -178,9 +257,13 @@ class Transfer:
     def on_socket(self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> _Lent | int:
         """The last look at the address, at the moment a socket is made for it."""
         family, kind, protocol, peer = address
-        ip = peer[0]
+        ip, port = peer[0], peer[1]
         pinned = same_address(ip, self.request.address)
-        reason = self.surroundings.guard(ip) if pinned else f"{ip} is not the vetted address"
+        if not pinned:
+            reason: str | None = f"{ip} is not the vetted address"
+        else:
+            # The operator has named the proxy, so it may be anywhere; what lies behind it was vetted as a name.
+            reason = None if self.request.route.proxy else self.surroundings.guard(ip, port)
         if reason is not None:
             self.verdict = FailureKind.GUARD, reason
             return pycurl.SOCKET_BAD

@@ -16,6 +16,7 @@ from random import Random
 
 from harvestman.config import Config
 from harvestman.frontier.book import RobotsBook
+from harvestman.frontier.doors import Doors
 from harvestman.frontier.gates import Gates
 from harvestman.frontier.hosts import Host, Place
 from harvestman.frontier.intake import Intake
@@ -28,6 +29,7 @@ from harvestman.frontier.seen import Seen
 from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
 from harvestman.model import (
+    DIRECT,
     LISTING,
     Answer,
     Attempt,
@@ -39,6 +41,8 @@ from harvestman.model import (
     Partition,
     Response,
     RobotsRecord,
+    Route,
+    SiteKey,
     SiteRecord,
     Status,
     Tally,
@@ -46,7 +50,8 @@ from harvestman.model import (
     UrlRecord,
     Visit,
 )  # fmt: skip
-from harvestman.policy import budget, outcomes, politeness, revisit, traps, urls
+from harvestman.policy import budget, outcomes, politeness, regions, revisit, traps, urls, validators
+from harvestman.policy.egress import Egress
 from harvestman.policy.ladder import Standing
 from harvestman.policy.outcomes import Decision
 from harvestman.policy.robots import Verdict
@@ -82,10 +87,14 @@ class Frontier:
         )
         self._rules = RobotsDesk(book, self._residents, router, self.staging, config, self._back, self._enqueue)
         self._gates = Gates(config.politeness, 4 * config.memory.resident_hosts)
+        self._egress = Egress(config.proxies, config.egress)
+        self._doors = Doors(self._egress, config.retry)
         self._leased = 0
         self.blocked = 0
         self.crawled = 0
         """Pages of this worker so far, in all runs."""
+        self.region = ""
+        """The name of ours; empty where there are none, and nothing is measured."""
         self.visits_until = NEVER if config.recrawl.keep else opened
         """Pages that we have are visited again when they fall due before this moment."""
 
@@ -156,26 +165,32 @@ class Frontier:
             self._schedule.push(host, host.clock.next_allowed)
             return None
         address = host.address if host.address_until > now else ""
-        if address and not self._passes(host, address, now):
+        route = self._egress.route(host.name, host.site, address)
+        key = _gate_key(host.site, address, route)
+        if key and not self._passes(host, key, route, now):
             return None
         wanted = await self._choose(host, now)
         # Without an address the slot is taken by `claim`: a slow resolver must not bunch requests to a site.
-        if wanted is None or (address and not self._site_slot(host, now)):
+        if wanted is None or (key and not self._site_slot(host, now)):
             return None
         host.place = Place.LEASED
         host.slot = Instant(0.0)
         host.served += 1
         self._leased += 1
-        if address:
-            self._gates.at(address).busy = True
-        wanted.address, wanted.site = address, host.site
+        if key:
+            self._gates.at(key).busy = True
+            self._doors.enter(route)
+        wanted.address, wanted.site, wanted.route = address, host.site, route
         wanted.failures, wanted.own = host.clock.failures, host.failed == wanted.id
         return wanted
 
-    def _passes(self, host: Host, address: str, now: Instant) -> bool:
-        """May its address be asked now? If not, the host is put where it waits."""
-        gate = self._gates.at(address)
-        if gate.busy:
+    def _passes(self, host: Host, key: str, route: Route, now: Instant) -> bool:
+        """May its address be asked now, and by this route? If not, the host is put where it waits."""
+        gate = self._gates.at(key)
+        opens = self._doors.opens(route, now)
+        if opens > now:
+            self._schedule.push(host, opens)
+        elif gate.busy:
             host.place = Place.BEHIND
             gate.waiting.append(host)
         elif gate.next_allowed > now:
@@ -231,7 +246,7 @@ class Frontier:
             self._drop(host, Status.BLOCKED, f"robots.txt line {verdict.line}: {verdict.rule}", now)
         elif (reason := self._trap(host, site, record)) is not None:
             self._drop(host, Status.REFUSED, reason, now)
-        elif record.change is None and self._budget_wait(site, now) == NEVER:
+        elif _never_had(record) and self._budget_wait(site, now) == NEVER:
             self._drop(host, Status.REFUSED, f"budget: the site has had its {site.fetched} pages", now)
         else:
             return False
@@ -245,7 +260,8 @@ class Frontier:
             return None
         head = host.window[0]
         url, origin, hops = head.record.url, urls.origin_of(head.record.url), head.record.hops
-        return Lease(host.name, "", url, head.id, head.record, origin, False, hops, now)
+        etag, date = validators.conditions(site.validators, head.record, now)
+        return Lease(host.name, "", url, head.id, head.record, origin, False, hops, now, etag=etag, last_modified=date)
 
     async def _site_of(self, host: Host, now: Instant) -> SiteRecord:
         site = host.record_of_site
@@ -333,12 +349,14 @@ class Frontier:
         """The address of a lease is known now. False: it is taken or too early, the lease is over, the host waits."""
         host = self._residents[lease.host]
         host.address, host.address_until = address, until
-        if not self._passes(host, address, now) or not self._site_slot(host, now):
+        route = self._egress.route(host.name, host.site, address)
+        if not self._passes(host, address, route, now) or not self._site_slot(host, now):
             self._leased -= 1
             return False
         host.slot = Instant(0.0)
         self._gates.at(address).busy = True
-        lease.address = address
+        self._doors.enter(route)
+        lease.address, lease.route = address, route
         return True
 
     # -- leases back -------------------------------------------------------------------------------------------
@@ -383,6 +401,7 @@ class Frontier:
         url, before, record.visit = lease.id, record.visit, visit
         self._settled(record, decision.status)
         if decision.rename:
+            record.behind = (*record.behind, record.url)
             record.url, record.hops = decision.rename, record.hops + 1
         elif decision.error:
             record.attempts += not outcomes.excused(lease, answer)
@@ -398,7 +417,13 @@ class Frontier:
         elif decision.status in (Status.FETCHED, Status.DUPLICATE):
             assert host.record_of_site is not None  # a lease was looked for, or it was brought
             self.crawled += 1
-            self.learning.visited(host.partition, host.record_of_site, url, record, before, links)
+            record.behind = ()
+            sent = lease.etag, lease.last_modified
+            self.learning.visited(host.partition, host.record_of_site, url, record, before, links, sent)
+        elif decision.target:
+            self.learning.redirected(url, record, decision.permanent)
+        elif decision.status is Status.REDIRECTED:
+            record.due = Instant(0.0)  # it leads nowhere that we go
         self.changes.records[url] = record
 
     async def settle_robots(self, lease: Lease, answer: Answer, body: bytes, chance: float) -> tuple[str, ...] | None:
@@ -413,15 +438,19 @@ class Frontier:
         """Give back what a lease took: the address at once, the host's clock by what the answer was."""
         host = self._residents[lease.host]
         self._leased -= 1
-        if lease.address:
-            for other, when in self._gates.leave(lease.address, answer.finished):
+        if key := _gate_key(lease.site, lease.address, lease.route):
+            self._doors.leave(lease.route, answer, chance)
+            for other, when in self._gates.leave(key, answer.finished):
                 self._schedule.push(other, when)
         self._set_clock(host, answer, chance)
+        if self.region and host.record_of_site is not None and not lease.route.proxy:
+            regions.measure(host.record_of_site, self.region, answer)
+            self._sites.changed(host.partition, host.record_of_site)
         return host
 
     def _set_clock(self, host: Host, answer: Answer, chance: float) -> None:
         rules = self._config.politeness
-        floor = politeness.asked_delay(rules, host.crawl_delay)
+        floor = politeness.asked_delay(rules, host.name, host.crawl_delay)
         host.clock = politeness.after(host.clock, answer, floor, rules, self._config.retry, chance)
 
     def _back(self, host: Host, now: Instant) -> None:
@@ -437,6 +466,24 @@ class Frontier:
             self._schedule.push(host, host.clock.next_allowed)
 
     # -- how it stands -----------------------------------------------------------------------------------------
+
+    def soon(self, until: Instant, most: int) -> list[HostKey]:
+        """Hosts that are ready or will be by then, and whose address will not be known."""
+        return [
+            host.name
+            for host in self._schedule.soon(until, most)
+            # Behind a proxy it is the proxy that looks the name up, and nobody else may hear of it.
+            if host.address_until <= until and self._egress.route(host.name, host.site) is DIRECT
+        ]
+
+    def reaches(self, address: str) -> bool:
+        """Whether one of our addresses can be the source of a connection to it."""
+        return self._egress.reaches(address)
+
+    def site_at_hand(self, name: HostKey) -> SiteRecord | None:
+        """What is known of the site of a host, when the host has been asked for something lately."""
+        host = self._residents.get(name)
+        return host.record_of_site if host is not None else None
 
     def wake_at(self) -> Instant:
         """When the next host may be asked; `NEVER` when none waits."""
@@ -457,8 +504,18 @@ class Frontier:
         return {"ready": schedule.ready, "waiting": schedule.waiting, "leased": self._leased, "resident": resident}
 
 
+def _gate_key(site: SiteKey, address: str, route: Route) -> str:
+    """What is asked one request at a time: an address, or behind a proxy, where none is known, a site."""
+    return site if route.proxy else address
+
+
 def _robots_lease(host: Host, url: str, origin: Origin, hops: int, job: int, depth: int, now: Instant) -> Lease:
     return Lease(host.name, "", url, UrlId(b""), None, origin, True, hops, now, job=job, depth=depth)
+
+
+def _never_had(record: UrlRecord) -> bool:
+    """Neither the page nor where it leads."""
+    return record.change is None and record.status is Status.PENDING
 
 
 def _remember(visit: Visit, before: Visit | None) -> None:

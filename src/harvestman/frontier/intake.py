@@ -15,8 +15,9 @@ from harvestman.frontier.routing import Routed, Router
 from harvestman.frontier.seen import Seen
 from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
-from harvestman.model import Discovery, Instant, SiteRecord, Status, UrlId, UrlRecord, Visit
-from harvestman.policy import budget, revisit, traps, urgency
+from harvestman.model import Discovery, FailureKind, Instant, SiteRecord, Status, UrlId, UrlRecord, Visit
+from harvestman.policy import budget, outcomes, revisit, traps, urgency
+from harvestman.policy.guard import Guard
 from harvestman.policy.urls import host_of
 from harvestman.ports import Jobs, State
 
@@ -43,10 +44,12 @@ class Intake:
         self._learning = learning
         self._jobs = jobs
         self._config = config
+        self._guard = Guard(config.allow, config.ports)
         self.trapped: dict[str, int] = {}
         """URLs refused as part of a trap, by its name."""
         self._spendable = 1.0
         self._filled = Instant(0.0)
+        self._led_on: list[Routed] = []
 
     # -- links -------------------------------------------------------------------------------------------------
 
@@ -76,12 +79,12 @@ class Intake:
         self._credit(site, routed, found.cash)
         record = UrlRecord(
             found.url, Status.PENDING, found.depth, 0, 0, now, found.via, found.hops, kind=found.kind, job=found.job,
-            cash=found.cash, modified=found.modified,
+            cash=found.cash, modified=found.modified, behind=found.behind,
         )  # fmt: skip
         changes, job = self._staging.changes, self._staging.job(found.job)
         changes.new.append(url)
         job.discovered += 1
-        refusal = self._trap(site, routed, now)
+        refusal = self._closed_port(found.url) or self._trap(site, routed, now)
         if refusal is None:
             record.bucket = self.bucket(record, site, 1.0)
             self._staging.queue(routed.partition, routed.host, url, record, now)
@@ -89,6 +92,11 @@ class Intake:
             record.status, record.visit = Status.REFUSED, Visit(now, 0, refusal)
             changes.records[url] = record
             job.settled += 1
+
+    def _closed_port(self, url: str) -> str | None:
+        """Why it is not even queued: no address could make its port one that may be asked."""
+        reason = self._guard.port_refusal(url)
+        return None if reason is None else f"{FailureKind.GUARD}: {reason}"
 
     def _trap(self, site: SiteRecord, routed: Routed, now: Instant) -> str | None:
         """Why it is not even queued."""
@@ -139,6 +147,12 @@ class Intake:
         found = routed.found
         site = self._sites[routed.site]
         self._credit(site, routed, max(0.0, found.cash - record.cash))
+        if target := outcomes.leads_to(record, now):
+            self._lead_on(url, record, found, target)
+            return
+        if found.behind and record.status is Status.PENDING and not record.behind:
+            record.behind = found.behind
+            self._staging.changes.records[url] = record
         if found.job > record.job and record.status not in SETTLED_FOR_GOOD:
             self._adopt(url, record, routed, site, now)
             return
@@ -149,6 +163,31 @@ class Intake:
                 self._promote(url, record, routed, site, now)
         if found.modified > record.modified and record.change is not None:
             self._bring_forward(url, record, found, site, now)
+
+    def _lead_on(self, url: UrlId, record: UrlRecord, found: Discovery, target: str) -> None:
+        """A link to a permanent redirect counts for where it leads: for its importance, and for a newer job."""
+        newer = found.job > record.job
+        if not newer and found.cash <= record.cash:
+            return
+        if newer:
+            self._give(record, found)
+            self._staging.job(found.job).settled += 1
+        record.cash = max(record.cash, found.cash)
+        self._staging.changes.records[url] = record
+        job, routed = self._jobs.get(found.job), self._router.route(
+            Discovery(
+                target, found.depth, record.url, "redirect", found.hops + 1, found.job, found.cash,
+                behind=(*found.behind, record.url),
+            )
+        )  # fmt: skip
+        wanted = self._jobs.scope(found.job).admits(target, routed.host, routed.site)
+        if wanted and found.depth <= job.max_depth and routed.found.hops <= self._config.limits.max_hops:
+            self._led_on.append(routed)
+
+    def led_on(self) -> list[Routed]:
+        """The links that permanent redirects have made of others: theirs to be routed, once."""
+        taken, self._led_on = self._led_on, []
+        return taken
 
     def _promote(self, url: UrlId, record: UrlRecord, routed: Routed, site: SiteRecord, now: Instant) -> None:
         bucket = self.bucket(record, site, 1.0)
@@ -192,6 +231,7 @@ class Intake:
             self._staging.job(record.job).settled += 1
         self._staging.job(found.job).discovered += 1
         record.job, record.depth, record.via, record.hops = found.job, found.depth, found.via, found.hops
+        record.behind = found.behind
         record.attempts = 0
         if found.kind == "seed":
             record.kind = "seed"

@@ -11,7 +11,7 @@ from harvestman.config import Config
 from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
 from harvestman.model import LISTING, Change, Instant, Partition, Seconds, SiteRecord, Status, UrlId, UrlRecord, Visit
-from harvestman.policy import budget, importance, kinds, novelty, revisit, traps
+from harvestman.policy import budget, importance, kinds, novelty, revisit, traps, validators
 from harvestman.ports import Jobs
 
 MORE = 1_000
@@ -42,16 +42,21 @@ class Learning:
 
     def visited(
         self, partition: Partition, site: SiteRecord, url: UrlId, record: UrlRecord, before: Visit | None,
-        links: Sequence[str],
+        links: Sequence[str], sent: tuple[str, str] = ("", ""),
     ) -> None:  # fmt: skip
-        """A page came; `before` is what we had of it. `record` has the new visit already."""
+        """A page came; `before` is what we had of it. `record` has the new visit already.
+
+        `sent`: the ETag and the date it was asked for with.
+        """
         visit = record.visit
         assert visit is not None
         now = visit.at
         budget.spent(site, now, again=before is not None and bool(before.digest))
         old, due = record.change, record.due
         change = (
-            self._again(site, record, old, visit, before) if old else self._first(site, record, visit, before, links)
+            self._again(site, record, old, visit, before, sent)
+            if old
+            else self._first(site, record, visit, before, links)
         )
         # A visit that needed several attempts has no date of its own any more.
         previous = Seconds((due or now) - old.looked) if old else None
@@ -61,6 +66,14 @@ class Learning:
             self._pay(Seconds(now - old.looked), previous, Seconds(record.due - now), now)
         self._staging.changes.revisit.append((record.due, url))
         self._sites.changed(partition, site)
+
+    def redirected(self, url: UrlId, record: UrlRecord, permanent: bool) -> None:
+        """A URL that leads elsewhere is asked again too: rarely when it says that it will for good."""
+        visit = record.visit
+        assert visit is not None
+        wait = self._rules.longest if permanent else self._jobs.get(record.job).ttl or self._rules.docs
+        record.change, record.due = None, Instant(visit.at + wait)
+        self._staging.changes.revisit.append((record.due, url))
 
     def _first(
         self, site: SiteRecord, record: UrlRecord, visit: Visit, before: Visit | None, links: Sequence[str]
@@ -78,9 +91,14 @@ class Learning:
         kind = "blog" if record.kind == LISTING else kinds.page_kind(record.url, record.kind)
         return revisit.prior(kind, rules.recrawl, visit.at)
 
-    def _again(self, site: SiteRecord, record: UrlRecord, old: Change, visit: Visit, before: Visit | None) -> Change:
+    def _again(
+        self, site: SiteRecord, record: UrlRecord, old: Change, visit: Visit, before: Visit | None,
+        sent: tuple[str, str],
+    ) -> Change:  # fmt: skip
         """Has it changed since?"""
         changed = before is not None and revisit.significant(before.digest, visit.digest, before.simhash, visit.simhash)
+        if before is not None:
+            site.validators = validators.learned(site.validators, sent, before, visit, changed)
         if before is not None and not changed:
             # Compared with the last real change, or small edits would creep past the limit unseen.
             visit.simhash = before.simhash

@@ -10,6 +10,7 @@ from harvestman.frontier.hosts import ALL_BUCKETS, Host, Place
 from harvestman.frontier.routing import Router
 from harvestman.frontier.schedule import NEVER
 from harvestman.model import HostKey, HostRecord, Instant, Partition, Seconds
+from harvestman.policy.politeness import promised
 from harvestman.ports import State
 
 TURN = 64
@@ -100,12 +101,11 @@ class Residents:
 
     async def _load(self, names: list[tuple[Partition, HostKey]], staged: Staged) -> list[Host]:
         """Hosts as they were left, by us or by an earlier owner."""
-        floor = self._config.politeness.delay
         loaded: list[Host] = []
         for (partition, name), stored in zip(names, await self._state.hosts(names), strict=True):
             newer = staged.get(name)
             record = newer[1] if newer else stored or HostRecord(name, self._router.place(name)[1])
-            host = Host.restored(record, partition, floor, self._opened)
+            host = Host.restored(record, partition, promised(self._config.politeness, name), self._opened)
             host.tails = ALL_BUCKETS
             loaded.append(host)
         return loaded

@@ -1,7 +1,11 @@
-"""Which partition a link belongs to, and under which name it is known there."""
+"""Which partition a link belongs to, and under which name it is known there.
+
+Region r of a crawl has the partitions from r * P on, P of them; a crawl without regions is one region.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harvestman.model import Discovery, HostKey, Partition, SiteKey, UrlId
@@ -26,8 +30,12 @@ class Routed:
 class Router:
     """Host -> (site, partition), remembered."""
 
-    def __init__(self, partitions: int, remembered: int = 50_000) -> None:
+    def __init__(
+        self, partitions: int, remembered: int = 50_000, region_of: Callable[[SiteKey], int] | None = None
+    ) -> None:
+        """`partitions`: of each region. `region_of`: the number of a site's region, the same for ever."""
         self._partitions = partitions
+        self._region_of = region_of
         self._remembered = remembered
         self._known: dict[str, tuple[HostKey, SiteKey, Partition]] = {}
 
@@ -37,7 +45,10 @@ class Router:
             if len(self._known) >= self._remembered:
                 self._known.clear()
             site = site_of(host)
-            found = self._known[host] = (host, site, partition_of(site, self._partitions))
+            partition = partition_of(site, self._partitions)
+            if self._region_of is not None:
+                partition = Partition(self._region_of(site) * self._partitions + partition)
+            found = self._known[host] = (host, site, partition)
         return found
 
     def route(self, found: Discovery) -> Routed:

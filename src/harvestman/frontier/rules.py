@@ -88,4 +88,5 @@ class RobotsDesk:
     def obey(self, host: Host, entry: Entry) -> None:
         """Keep to the pace that this robots.txt asks for."""
         host.crawl_delay = entry.rules.crawl_delay
-        host.clock = politeness.at_least(host.clock, politeness.asked_delay(self._config.politeness, host.crawl_delay))
+        floor = politeness.asked_delay(self._config.politeness, host.name, host.crawl_delay)
+        host.clock = politeness.at_least(host.clock, floor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from itertools import islice
 from random import Random
 
 from harvestman.frontier.hosts import Host, Place
@@ -58,6 +59,16 @@ class Schedule:
                 host.ready_in = BUCKETS
                 return host
         return None
+
+    def soon(self, until: Instant, most: int) -> list[Host]:
+        """Hosts whose moment comes by then, about in order, and some that are ready; at most so many of either."""
+        found = [host for bucket in self._ready for host in islice(bucket, most // BUCKETS)]
+        heap, places = self._heap, [0]
+        for place in places:  # a walk down the heap, which ends where everything is later
+            if place < len(heap) and heap[place][0] <= until and len(places) < 2 * most:
+                found.append(heap[place][2])
+                places += (2 * place + 1, 2 * place + 2)
+        return found
 
     def wake_at(self) -> Instant:
         """When the next host may be asked; `NEVER` when none waits."""

@@ -11,6 +11,8 @@ from functools import lru_cache
 
 from turbohtml.detect import detect
 
+from harvestman.media import told
+
 _PRESCAN = 1024
 _SAMPLE = 8192
 """Bytes the frequency detector looks at (0.09 ms per KB), around the first that are not UTF-8."""
@@ -25,6 +27,8 @@ _UTF16_LABELS = {
 }
 _HEADER = re.compile(r"""(?:^|[;,\s])charset\s*=\s*["']?\s*([\w.:+-]+)""", re.ASCII | re.IGNORECASE)
 _LABEL = re.compile(r"[\w.:+-]+", re.ASCII)
+_XML = re.compile(rb"""<\?xml\s[^>]{0,300}?encoding\s*=\s*["']([\w.:+-]+)["']""", re.ASCII)
+_WIDE_XML = ((b"<\0?\0x\0", "utf-16le"), (b"\0<\0?\0x", "utf-16be"))
 _LATE_META = re.compile(rb"<meta\s[^<>]{0,200}charset", re.IGNORECASE)
 _ASCII_ONLY = bytes(range(128)) + b"?" * 128
 
@@ -34,7 +38,7 @@ def decode(body: bytes, content_type: str) -> tuple[str, str]:
     for mark, charset in _BOMS:
         if body.startswith(mark):
             return _decode_as(body[len(mark) :], charset), charset
-    declared = header_charset(content_type) or _prescan(body[:_PRESCAN])
+    declared = header_charset(content_type) or _prescan(body[:_PRESCAN]) or _xml_charset(body)
     if declared:
         return _decode_as(body, declared), declared
     return _guess(body)
@@ -42,8 +46,16 @@ def decode(body: bytes, content_type: str) -> tuple[str, str]:
 
 def header_charset(content_type: str) -> str | None:
     """The charset a Content-Type header names, None when it names none we know."""
-    labels = (canonical(label) for label in _HEADER.findall(content_type))
-    return next((label for label in labels if label), None)
+    return _header_charset(content_type[:_PRESCAN])
+
+
+@lru_cache(maxsize=2048)
+def _header_charset(content_type: str) -> str | None:
+    """By the standard; where that finds none, what its author will have meant (`charset='gbk'`, `charset = gbk`)."""
+    media = told(content_type)
+    labels = [media.parameters.get("charset", "")] if media else []
+    names = (canonical(label) for label in labels + _HEADER.findall(content_type))
+    return next((name for name in names if name), None)
 
 
 @lru_cache(maxsize=512)
@@ -69,6 +81,18 @@ def _prescan(head: bytes) -> str | None:
     padded = head.translate(_ASCII_ONLY).rjust(_PRESCAN)  # so that the endings lie beyond the prescan
     first = detect(padded + b"\xc3\xa9").encoding
     return first.lower() if first and first == detect(padded + b"\xe9").encoding else None
+
+
+def _xml_charset(body: bytes) -> str | None:
+    """What an XML declaration says, which browsers believe in HTML as well."""
+    if body[:2] not in (b"<?", b"<\0", b"\0<"):
+        return None
+    for head, charset in _WIDE_XML:
+        if body.startswith(head):
+            return charset
+    found = _XML.match(body, 0, _PRESCAN)
+    said = canonical(found[1].decode()) if found else None
+    return "utf-8" if said in ("utf-16be", "utf-16le") else said  # else we could not have read it
 
 
 def _guess(body: bytes) -> tuple[str, str]:

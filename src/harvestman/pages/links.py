@@ -6,11 +6,10 @@ repeated links repeat their href to the letter, so they are caught before they a
 
 from __future__ import annotations
 
-import re
-
 from turbohtml import Document, Element
 
-from harvestman.model import LISTING, Link
+from harvestman.model import LISTING, Link, Seconds
+from harvestman.policy import refresh
 from harvestman.policy.urls import Base
 
 MAX_LINKS = 10_000
@@ -19,13 +18,12 @@ _FEEDS = ("application/rss+xml", "application/atom+xml")
 _ANCHOR = 200
 _ANCHOR_SOURCE = 2_000
 """Characters of an anchor's text looked at, white space and all."""
-_REFRESH = re.compile(r"""\s*[0-9.]+[\s;,]+(?:url\s*=\s*)?(?:'([^']*)|"([^"]*)|(.+))""", re.IGNORECASE | re.DOTALL)
 
 
 class LinkSet:
     """The links of one page in the order they were found; of a URL found again the first stays, completed."""
 
-    __slots__ = ("_base", "_by_url", "_text_left", "_urls")
+    __slots__ = ("_base", "_by_url", "_text_left", "_urls", "refresh")
 
     def __init__(self, base: Base, anchor_text: int) -> None:
         """`anchor_text` bounds the characters read as anchors, for anchors can be nested to be read many times over."""
@@ -33,6 +31,8 @@ class LinkSet:
         self._by_url: dict[str, Link] = {}
         self._urls: dict[str, str | None] = {}
         self._text_left = anchor_text
+        self.refresh: tuple[Seconds, str] | None = None
+        """When the page leads on, and where to."""
 
     def links(self) -> list[Link]:
         return list(self._by_url.values())
@@ -82,8 +82,8 @@ def collect(document: Document, links: LinkSet) -> str | None:
         for frame in document.find_all(tag, limit=MAX_LINKS):
             links.add(frame.attr("src"), "frame")
     for meta in document.find_all("meta", limit=MAX_LINKS):
-        if (meta.attr("http-equiv") or "").lower() == "refresh":
-            links.add(refresh_target(meta.attr("content") or ""), "refresh")
+        if (meta.attr("http-equiv") or "").strip().lower() == "refresh":
+            _refresh(meta, links)
     return _link_elements(document, links)
 
 
@@ -97,13 +97,15 @@ def base_of(document: Document, page: Base) -> Base:
     return page
 
 
-def refresh_target(content: str) -> str | None:
-    """The URL of a meta refresh's content ('5; url=next.html'); None when it only reloads the page."""
-    found = _REFRESH.match(content[:_LONGEST_HREF])
-    if not found:
-        return None
-    target = next((group for group in found.groups() if group is not None), "")
-    return target.strip() or None
+def _refresh(meta: Element, links: LinkSet) -> None:
+    """A link, and if it is the first that everybody obeys, where the page leads.
+
+    What stands in <noscript> is for clients without scripts: mostly a page that says so.
+    """
+    told = refresh.read(meta.attr("content") or "")
+    url = links.add(told[1], "refresh") if told else None
+    if told and url and links.refresh is None and meta.closest("noscript") is None:
+        links.refresh = told[0], url
 
 
 def _link_elements(document: Document, links: LinkSet) -> str | None:

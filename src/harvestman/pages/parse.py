@@ -69,6 +69,7 @@ def _page(markup: str, charset: str, url: str, header: Directives, agent: str) -
         links=links.links(),
         noindex=asked.noindex,
         nofollow=asked.nofollow,
+        refresh=links.refresh,
     )
     if deep:
         return _with_text(page, "")

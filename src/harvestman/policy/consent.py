@@ -27,7 +27,7 @@ _MAIL = re.compile(r"(mailto:)?[^\s@()<>]+@[^\s@()<>]+\.[^\s@()<>.]+", re.IGNORE
 def refuse_rudeness(config: Config, seeds: Iterable[str]) -> None:
     """Raise UsageError, with the cure, for a crawl that may not begin. `seeds`: all it was ever given, one pass."""
     _check_contact(config.contact)
-    if stays_home(config, _checked_literals(Guard(config.allow), seeds)):
+    if stays_home(config, _checked_seeds(Guard(config.allow, config.ports), seeds)):
         return
     if not config.contact:
         raise UsageError(_NO_CONTACT)
@@ -75,9 +75,11 @@ def _check_contact(contact: str) -> None:
         )
 
 
-def _checked_literals(guard: Guard, seeds: Iterable[str]) -> Iterator[str]:
-    """A seed on an address that the guard would refuse could only ever fail: say so now."""
+def _checked_seeds(guard: Guard, seeds: Iterable[str]) -> Iterator[str]:
+    """A seed on an address or a port that the guard would refuse could only ever fail: say so now."""
     for seed in seeds:
+        if reason := guard.port_refusal(seed):
+            raise UsageError(f"seed {seed}: {reason}")
         host = host_of(seed)
         address = "127.0.0.1" if _named_loopback(host) else host
         if _is_address(address) and (reason := guard.refusal(address)):
@@ -88,10 +90,10 @@ def _checked_literals(guard: Guard, seeds: Iterable[str]) -> Iterator[str]:
 
 
 def _simulated(config: Config) -> bool:
-    server = config.dns.rpartition(":")[0] if config.dns.count(":") == 1 else config.dns
+    servers = [text.rpartition(":")[0] if text.count(":") == 1 else text for text in config.name_servers]
     allowed = (ip_network(text.strip(), strict=False) for text in config.allow)
     covered = any(isinstance(network, IPv4Network) and network.supernet_of(_LOOPBACK) for network in allowed)
-    return covered and bool(server) and _loopback(HostKey(server.strip("[]")))
+    return covered and bool(servers) and all(_loopback(HostKey(server.strip("[]"))) for server in servers)
 
 
 def _loopback(host: HostKey) -> bool:

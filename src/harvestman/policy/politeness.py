@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from harvestman.config import Politeness, Retry
-from harvestman.model import Answer, Failure, FailureKind, Instant, Response, Seconds
+from harvestman.model import Answer, Failure, FailureKind, HostKey, Instant, Response, Seconds
 from harvestman.policy.ladder import retry_after
 
 THROTTLED = (429, 503)
-_OURS = frozenset({FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD})
+ONION = ".onion"
+_OURS = frozenset(
+    {
+        FailureKind.UNWANTED,
+        FailureKind.TOO_LARGE,
+        FailureKind.BAD_CONTENT,
+        FailureKind.GUARD,
+        FailureKind.PROXY,
+    }
+)
 """Failures that say nothing about the host's health."""
 
 
@@ -23,9 +32,14 @@ class HostClock:
     sick_until: Instant = Instant(0.0)
 
 
-def asked_delay(rules: Politeness, crawl_delay: Seconds | None) -> Seconds:
+def promised(rules: Politeness, host: HostKey) -> Seconds:
+    """The delay that every host of its class gets."""
+    return max(rules.delay, rules.onion_delay) if host.endswith(ONION) else rules.delay
+
+
+def asked_delay(rules: Politeness, host: HostKey, crawl_delay: Seconds | None) -> Seconds:
     """The floor: what we promise every host, or what its robots.txt asks if that is more."""
-    return max(rules.delay, crawl_delay or Seconds(0.0))
+    return max(promised(rules, host), crawl_delay or Seconds(0.0))
 
 
 def unhealthy(answer: Answer) -> bool:
@@ -44,6 +58,10 @@ def after(
     than the delay, whatever the network did (decisions/0002).
     """
     now = answer.finished
+    if isinstance(answer, Failure) and answer.kind is FailureKind.PROXY:
+        # The host was not asked: neither its failures nor its pace have changed.
+        delay = max(clock.delay, floor)
+        return replace(clock, next_allowed=max(clock.next_allowed, Instant(now + delay)), delay=delay)
     if unhealthy(answer):
         return _after_failure(clock, answer, floor, rules, retry, chance)
     delay = _adapted(max(clock.delay, floor), answer, floor, rules)

@@ -41,6 +41,7 @@ _NOT_WEB = ("mailto:", "javascript:", "tel:", "data:")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _SLASHES = re.compile(r"[\x00-\x20]*(?:[/\\][\t\n\r]*){3,}")
 _AUTHORITY = re.compile(r"[^/?#\\]*//[^/?#\\]*")
+_CREDENTIALS = re.compile(r"(^https?:|[/\\]{2,})[^/\\?#]+@", re.IGNORECASE)
 _PUNYCODE = re.compile(r"xn--", re.IGNORECASE)
 _MASK = "xq--zq--"
 
@@ -111,6 +112,11 @@ def parse_href(text: str, base: str | None) -> str | None:
         return None
 
 
+def shown(text: str) -> str:
+    """Return the beginning of what was to be a URL, for a message or a record: without the password it may carry."""
+    return _CREDENTIALS.sub(r"\1***@", text)[:80]
+
+
 def key(url: str) -> str:
     """Return the form by which a request form is known to be seen: one key for spellings of one page."""
     if "?" in url or "%" in url:
@@ -172,9 +178,9 @@ def _request(href: str) -> str:
     if "?" in href:
         href = _without_tracking(href)
     if len(href) > MAX_URL:
-        raise UrlError(f"longer than {MAX_URL} characters: {href[:80]}...")
+        raise UrlError(f"longer than {MAX_URL} characters: {shown(href)}...")
     if not href.startswith(_WEB):
-        raise UrlError(f"only http and https can be crawled, not {href[:80]!r}")
+        raise UrlError(f"only http and https can be crawled, not {shown(href)!r}")
     if "@" in href and "@" in href.split("/", 3)[2]:
         raise UrlError("a URL with a user name or password is not crawled; remove what stands before the '@'")
     return _without_dot(href)
@@ -221,7 +227,7 @@ def _href(text: str, base: str | None) -> str:
 
 
 def _refusal(text: str, failure: URLError) -> UrlError:
-    return UrlError(f"not a URL ({failure}): {text[:80]!r}")
+    return UrlError(f"not a URL ({failure}): {shown(text)!r}")
 
 
 def _joiner(base: str) -> Callable[[str], object]:

@@ -10,6 +10,7 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
+from harvestman.sim.log import AskedFields
 from harvestman.sim.loop import READ, WRITE, Loop
 from harvestman.sim.replies import Replies, Reply
 from harvestman.sim.requests import Ask, parse
@@ -20,6 +21,8 @@ _LARGEST_HEAD = 65_536
 _READ_SIZE = 16_384
 _STAMP = struct.Struct("@qq")
 _ROOM = socket.CMSG_SPACE(_STAMP.size)
+_NOTHING = Ask("", "")
+_NO_REST = memoryview(b"")
 
 
 class Keeper(Protocol):
@@ -30,11 +33,16 @@ class Keeper(Protocol):
 
     def closed(self, connection: Connection) -> None: ...
     def agent(self, connection: Connection, agent: str) -> None: ...
-    def log(self, line: str) -> None: ...
+    def log(self, line: AskedFields) -> None: ...
 
 
 class Connection:
     """Promises: requests are answered in order, each is logged once, also when the client leaves before its answer."""
+
+    __slots__ = (
+        "_arrival", "_ask", "_asked_at", "_buffer", "_keeper", "_loop", "_parts", "_reply", "_rest", "_sent", "_sock",
+        "address", "idle_since", "name",
+    )  # fmt: skip
 
     def __init__(self, sock: socket.socket, address: str, name: str, keeper: Keeper) -> None:
         self.address, self.name = address, name
@@ -42,12 +50,12 @@ class Connection:
         self._sock, self._keeper, self._loop = sock, keeper, keeper.loop
         self._buffer = b""
         self._arrival = 0.0
-        self._ask = Ask("", "")
+        self._ask = _NOTHING
         self._asked_at = 0.0
         self._reply: Reply | None = None
         self._sent = 0
         self._parts: Iterator[bytes] | None = None
-        self._rest = memoryview(b"")
+        self._rest = _NO_REST
         self._loop.watch(sock.fileno(), self._ready)
 
     def close(self) -> None:
@@ -62,6 +70,9 @@ class Connection:
         self._keeper.closed(self)
 
     def _ready(self, events: int) -> None:
+        if events == READ:
+            self._read()
+            return
         if events & WRITE:
             self._resume()
         if events & ~WRITE:
@@ -82,12 +93,12 @@ class Connection:
             self._arrival = seconds + nanoseconds / 1e9
         else:
             self._arrival = time.time()
-        self._buffer += data
+        self._buffer = self._buffer + data if self._buffer else data
         self._serve()
 
     def _serve(self) -> None:
         """Answers the whole requests in the buffer, until an answer has to wait."""
-        while self._reply is None:
+        while self._buffer and self._reply is None:
             head, end, rest = self._buffer.partition(b"\r\n\r\n")
             if not end:
                 return
@@ -133,7 +144,9 @@ class Connection:
                 self.close()
                 return
             self._sent += count
-            if count < sum(map(len, buffers)):
+            for buffer in buffers:
+                count -= len(buffer)
+            if count < 0:
                 self._rest = memoryview(b"".join(buffers))[count:]
                 self._loop.want(self._sock.fileno(), READ | WRITE)
                 return
@@ -145,7 +158,7 @@ class Connection:
 
     def _resume(self) -> None:
         self._loop.want(self._sock.fileno(), READ)
-        rest, self._rest = self._rest, memoryview(b"")
+        rest, self._rest = self._rest, _NO_REST
         self._send(rest)
         self._serve()
 
@@ -160,7 +173,4 @@ class Connection:
 
     def _report(self, status: int, end: float, note: str) -> None:
         host, target, method, _ = self._ask
-        self._keeper.log(
-            f"R\t{self._asked_at:.6f}\t{end:.6f}\t{self.name}\t{self.address}\t{host}\t{method}\t{target}"
-            f"\t{status}\t{self._sent}\t{note}\n"
-        )
+        self._keeper.log((self._asked_at, end, self.name, self.address, host, method, target, status, self._sent, note))

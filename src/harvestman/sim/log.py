@@ -14,7 +14,7 @@ answer. `note` is empty, `retry=SECONDS` (a Retry-After was sent) or `aborted` (
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -73,13 +73,12 @@ class Asked:
         return float(self.note[6:]) if self.note.startswith("retry=") else 0.0
 
     def line(self) -> str:
-        return (
-            f"R\t{self.arrival:.6f}\t{self.end:.6f}\t{self.connection}\t{self.address}\t{self.host}\t{self.method}"
-            f"\t{self.target}\t{self.status}\t{self.bytes}\t{self.note}\n"
-        )
+        return ASKED % astuple(self)
 
 
 Line: TypeAlias = Header | Opened | Closed | Agent | Asked
+AskedFields: TypeAlias = tuple[float, float, str, str, str, str, str, int, int, str]
+ASKED = "R\t%.6f\t%.6f\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n"
 
 
 def header_line(plan: Plan, port: int, started: float) -> str:
@@ -120,16 +119,19 @@ def parse(line: str) -> Line:
 
 
 class Writer:
-    """Appends lines to a log; `flush` puts them on disk. Without a file it keeps nothing."""
+    """Appends lines to a log; `flush` puts them on disk. Without a file it keeps nothing.
+
+    A request may be given as its fields: its line is then written with many others, which is cheaper than one by one.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("ab", buffering=0) if path else None
-        self._lines: list[str] = []
+        self._lines: list[str | AskedFields] = []
         self.add = self._lines.append if path else _forget
 
     def flush(self) -> None:
         if self._file and self._lines:
-            lines = "".join(self._lines)
+            lines = "".join([line if isinstance(line, str) else ASKED % line for line in self._lines])
             self._lines.clear()
             self._file.write(lines.encode("latin-1"))
 
@@ -139,5 +141,5 @@ class Writer:
             self._file.close()
 
 
-def _forget(line: str) -> None:
+def _forget(line: str | AskedFields) -> None:
     """Where lines go when there is no log."""

@@ -1,13 +1,13 @@
 """Turns the model into HTML: a few bytes of a page's own, the rest joined from pieces made once.
 
-A hot loop, ugly on purpose in `Press.page` alone: the server must cost less than 0.1 ms a request
-(`python -m harvestman.sim.cost` measures it), and this is the largest part of it that is ours.
+The server must cost less than 0.1 ms a request (`python -m harvestman.sim.cost` measures it), so `Press.page` does no
+more than choose; `fragments` joins.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from xxhash import xxh3_128_digest
 
 from harvestman.sim import prose, themes
-from harvestman.sim.fragments import HEADER, SEAL_SIZE, Piece, end, joined, piece, seal, sealed, start
+from harvestman.sim.fragments import Piece, Shelf, piece, sealed
 from harvestman.sim.hosts import LAYOUTS, Feature, Host
 from harvestman.sim.listings import FEEDS
 from harvestman.sim.odd import Kind, Odd
@@ -26,7 +26,6 @@ _MALFORMED = Feature.MALFORMED
 """By itself: to take a member out of its class costs more than to compare it."""
 _CHAPTER = 4
 """Passages in a chapter."""
-_CHAPTERS = 256
 _PASSAGES = struct.Struct("<4H")
 """A page has fewer passages beside its chapters than would make another chapter."""
 _FRAME = 10_800
@@ -34,27 +33,34 @@ _FRAME = 10_800
 
 
 class Pool(NamedTuple):
-    """Text in pieces of about one size, plain and deflated. Short lists: they have to stay in the processor's cache."""
+    """Text in pieces of about one size, which stand side by side on the shelf."""
 
-    plain: list[bytes]
-    deflated: list[bytes]
-    sizes: list[int]
+    first: int
+    size: int
     mean: int
+    """Bytes in a piece."""
 
 
-def _pool(texts: Sequence[bytes], count: int) -> Pool:
-    """`count` pieces; where there are fewer texts, each serves several times."""
-    pieces = [piece(text) for text in texts] * (count // len(texts))
-    sizes = [len(each.plain) for each in pieces]
-    return Pool([each.plain for each in pieces], [each.deflated for each in pieces], sizes, sum(sizes) // len(sizes))
+class Form(NamedTuple):
+    """What the pages of a host have in common."""
+
+    name: str
+    start: str
+    origin: str
+    paths: tuple[str, ...]
+    theme: int
+    navigation: int
+    blocks: list[int]
+    chapters: Pool
+    passages: Pool
 
 
 @cache
-def _pools(language: str) -> tuple[Pool, Pool]:
+def _pieces(language: str) -> tuple[list[Piece], list[Piece]]:
     """Chapters, which make the bulk of a page, and passages, which make up the rest of its size."""
     passages = [sealed(_passage(number, texts)) for number, texts in enumerate(prose.passages(language))]
     chapters = [b"".join(passages[start : start + _CHAPTER]) for start in range(0, len(passages), _CHAPTER)]
-    return _pool(chapters, _CHAPTERS), _pool(passages, _CHAPTER * _CHAPTERS)
+    return [piece(text) for text in chapters], [piece(text) for text in passages]
 
 
 def _passage(number: int, texts: Sequence[str]) -> bytes:
@@ -80,9 +86,10 @@ def _block(layout: int, block: int, pages: int) -> Piece:
     return piece(sealed(b'<ul class="more">\n%b</ul>\n' % b"".join(items)))
 
 
-def _navigation(layout: int, pages: int) -> Piece:
+def _navigation(layout: int, pages: int, broken: bool) -> bytes:
     items = (_item(names, anchor(page)) for page, names in enumerate(paths(layout, pages)[:SECTIONS_END]))
-    return piece(sealed(b'<nav class="main-nav" aria-label="Sections">\n<ul>\n%b</ul>\n</nav>\n' % b"".join(items)))
+    whole = sealed(b'<nav class="main-nav" aria-label="Sections">\n<ul>\n%b</ul>\n</nav>\n' % b"".join(items))
+    return sealed(whole + themes.JUNK) if broken else whole
 
 
 def _feed(host: Host) -> str:
@@ -98,79 +105,89 @@ class Press:
     def __init__(self, web: Web, port: int) -> None:
         self.web, self.port, self._pages, self._seed = web, port, web.plan.pages, web.plan.seed
         pages = self._pages
-        self._pools = {language: _pools(language) for language in {host.language for host in web.hosts} | {"en"}}
-        self._blocks = [
-            [_block(layout, block, pages) for block in range(block_count(pages))] for layout in range(LAYOUTS)
-        ]
-        self._navigation = [_navigation(layout, pages) for layout in range(LAYOUTS)]
-        self._tops: dict[int, Piece] = {}
-        self._middle = piece(sealed(themes.MIDDLE))
+        self._shelf = shelf = Shelf()
         self._origins = [f"http://{host.name}:{port}" for host in web.hosts]
         self._titles = [anchor(page) for page in range(pages)]
-        self._rolls = [self._roll(targets) for targets in web.rolls]
+        for targets in web.rolls:  # first, so that the number of a roll is that of its piece
+            shelf.add(self._roll(targets))
+        self._pools = {
+            language: (self._pool(chapters), self._pool(passages))
+            for language in {host.language for host in web.hosts} | {"en"}
+            for chapters, passages in [_pieces(language)]
+        }
+        self._blocks = [
+            [shelf.add(_block(layout, block, pages)) for block in range(block_count(pages))]
+            for layout in range(LAYOUTS)
+        ]
+        self._forms: dict[int, Form] = {}
+        self._middle = shelf.add(piece(sealed(themes.MIDDLE)))
+        self._themes = [shelf.add(piece(sealed(themes.theme(number)))) for number in range(themes.COUNT)]
+        self._navigations = [
+            [shelf.add(piece(_navigation(layout, pages, broken))) for layout in range(LAYOUTS)]
+            for broken in (False, True)
+        ]
+
+    def _pool(self, pieces: Sequence[Piece]) -> Pool:
+        first, *_ = [self._shelf.add(each) for each in pieces]
+        return Pool(first, len(pieces), sum(len(each.plain) for each in pieces) // len(pieces))
 
     def url(self, host: Host, path: str) -> str:
         return self._origins[host.index] + path
 
-    def page(
-        self, host: Host, page: int, *, version: int = 0, zipped: bool = False, edition: str = "first"
-    ) -> tuple[bytes, ...]:
-        """The body of an ordinary page, in parts; another `edition` makes a near-duplicate of it."""
-        index, name, layout, language = host.index, host.name, host.layout, host.language
+    def page(self, host: Host, page: int, *, version: int = 0, zipped: bool = False, edition: str = "first") -> bytes:
+        """The body of an ordinary page; another `edition` makes a near-duplicate of it."""
+        index = host.index
+        name, start, origin, names, theme, navigation, blocks, chapters, passages = self._forms.get(
+            index
+        ) or self._form(host)
         (one, two, three), (first, second, third), echo, size = self.web.throw(host, page)
         title = self._titles[page] if page else name
         head = (
-            f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
-            f'<title>{title} | {name}</title>\n<meta name="description" content="{title} on {name}, page {page}.">\n'
-            f'<link rel="canonical" href="{self._origins[index]}{paths(layout, self._pages)[page]}">\n'
-            f"{'' if page else _feed(host)}"
-        ).encode()
+            f'{start}{title} | {name}</title>\n<meta name="description" content="{title} on {name}, page {page}.">\n'
+            f'<link rel="canonical" href="{origin}{names[page]}">\n{"" if page else _feed(host)}'
+        )
         lead = (
             f'<main>\n<article>\n<h1>{title}</h1>\n<p class="lead">{title} {self._titles[echo % self._pages]}, '
             f"number {page} of {name}, {edition} edition {version}.</p>\n"
-        ).encode()
-        chapters, passages = self._pools[language]
-        long, short = self._text(index, page, version, max(0, size - _FRAME), chapters.mean, passages.mean)
-        top, middle, blocks, rolls = self._top(host), self._middle, self._blocks[layout], self._rolls
-        links = (blocks[first], blocks[second], blocks[third], rolls[one], rolls[two], rolls[three])
+        )
+        parts: list[bytes | int] = [
+            head.encode(), theme, navigation, lead.encode(),
+            *self._text(b"%d/%d/%d" % (index, page, version), size - _FRAME, chapters, passages),
+            self._middle, blocks[first], blocks[second], blocks[third], one, two, three,
+        ]  # fmt: skip
         last = themes.FOOT if page >= SECTIONS_END else self._ending(host, page)
-        if not zipped:
-            return (
-                head, seal(head), top.plain, lead, seal(lead),
-                *map(chapters.plain.__getitem__, long), *map(passages.plain.__getitem__, short),
-                middle.plain, *[each.plain for each in links], last,
-            )  # fmt: skip
-        before, between = len(head) + SEAL_SIZE, len(lead) + SEAL_SIZE
-        (_, deflated, over), (_, ending, under) = top, middle
-        (_, a, u), (_, b, v), (_, c, w), (_, d, x), (_, e, y), (_, f, z) = links
-        text = sum(map(chapters.sizes.__getitem__, long)) + sum(map(passages.sizes.__getitem__, short))
-        return (
-            HEADER, start(before), head, seal(head), deflated, start(between), lead, seal(lead),
-            *map(chapters.deflated.__getitem__, long), *map(passages.deflated.__getitem__, short),
-            ending, a, b, c, d, e, f, *end(before + over + between + text + under + u + v + w + x + y + z, last),
-        )  # fmt: skip
+        return self._shelf.zipped(parts, last) if zipped else self._shelf.plain(parts, last)
 
-    def _top(self, host: Host) -> Piece:
+    def _form(self, host: Host) -> Form:
+        """Made when it is first asked for."""
+        form = self._forms[host.index] = Form(
+            host.name,
+            f'<!doctype html>\n<html lang="{host.language}">\n<head>\n<meta charset="utf-8">\n<title>',
+            self._origins[host.index],
+            paths(host.layout, self._pages),
+            *self._top(host),
+            self._blocks[host.layout],
+            *self._pools[host.language],
+        )
+        return form
+
+    def _top(self, host: Host) -> tuple[int, int]:
         """Theme and navigation, which are the same on all pages of a host, and on those of many hosts."""
-        broken = host.feature is _MALFORMED
-        key = (host.index % themes.COUNT * LAYOUTS + host.layout) * 2 + broken
-        if key not in self._tops:
-            theme, navigation = piece(sealed(themes.theme(host.index % themes.COUNT))), self._navigation[host.layout]
-            if broken:
-                navigation = piece(sealed(navigation.plain + themes.JUNK))
-            self._tops[key] = joined(theme, navigation)
-        return self._tops[key]
+        return self._themes[host.index % themes.COUNT], self._navigations[host.feature is _MALFORMED][host.layout]
 
-    def _text(
-        self, index: int, page: int, version: int, size: int, chapter: int, passage: int
-    ) -> tuple[bytes, Iterable[int]]:
-        """Which chapters (a byte each) and passages make up so many bytes of the page."""
-        many, rest = divmod(size, chapter)
-        few = rest // passage or (0 if many else 1)
-        dice = xxh3_128_digest(b"%d/%d/%d" % (index, page, version), self._seed)
+    def _text(self, key: bytes, size: int, long: Pool, short: Pool) -> list[int]:
+        """Which chapters and passages make up so many bytes."""
+        chapter, chapters, mean = long
+        passage, passages, mean_passage = short
+        many, rest = divmod(size, mean) if size > 0 else (0, 0)
+        few = rest // mean_passage or (0 if many else 1)
+        dice = xxh3_128_digest(key, self._seed)
         while len(dice) < many + _PASSAGES.size:
             dice += xxh3_128_digest(dice, self._seed)
-        return dice[:many], [number & 1023 for number in _PASSAGES.unpack_from(dice, many)[:few]]
+        text = [chapter + number % chapters for number in dice[:many]]
+        for number in _PASSAGES.unpack_from(dice, many)[:few]:
+            text.append(passage + number % passages)  # noqa: PERF401  # they are few
+        return text
 
     def _ending(self, host: Host, page: int) -> bytes:
         """The foot of a home or section page: the links to odd URLs come before it."""
@@ -195,12 +212,10 @@ class Press:
         if odd.kind in (Kind.TRAP, Kind.FARM):
             return self._trap_page(host, odd)
         meta = f'<meta name="robots" content="{odd.tag}">\n' if odd.tag and ":" not in odd.tag else ""
-        texts = self._pools[host.language][1].plain
-        chosen = _PASSAGES.unpack_from(xxh3_128_digest(f"{host.name}{odd.path}".encode(), self._seed))
-        body = b"".join(texts[number % len(texts)] for number in chosen[:3])
+        body = self._passages(host, f"{host.name}{odd.path}", 3)
         links = b"".join(_item(link, f"On to {link}") for link in ("/", *odd.links))
         if odd.kind is Kind.HUB:
-            links += b"".join(roll.plain for roll in self._rolls[:HUB_ROLLS])
+            links += self._shelf.plain(range(HUB_ROLLS))
         title = f"{odd.kind.capitalize()} {escape(odd.path)} of {host.name}"
         top = f'<!doctype html>\n<html lang="{host.language}">\n<head>\n<meta charset="utf-8">\n'
         head = f"{top}<title>{title}</title>\n{meta}"
@@ -210,8 +225,6 @@ class Press:
 
     def _trap_page(self, host: Host, odd: Odd) -> bytes:
         """A page like any other of its host, whose text is that of all in the trap but for its own address."""
-        texts = self._pools[host.language][1].plain
-        chosen = _PASSAGES.unpack_from(xxh3_128_digest(host.name.encode(), self._seed))
         title = f"{host.feature.capitalize()} {escape(odd.path.strip('/'))}"
         base = odd.path.rpartition("/")[0] + "/" if odd.path.endswith(".html") else ""
         links = b"".join(_item(link.removeprefix(base), link) for link in odd.links)
@@ -219,6 +232,12 @@ class Press:
             f'<!doctype html>\n<html lang="{host.language}">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         )
         return b"%b%b<main>\n<h1>%b</h1>\n%b</main>\n<ul>\n%b</ul>\n%b" % (
-            head.encode(), self._top(host).plain, title.encode(),
-            b"".join(texts[number % len(texts)] for number in chosen), links, themes.FOOT,
+            head.encode(), self._shelf.plain(self._top(host)), title.encode(),
+            self._passages(host, host.name, 4), links, themes.FOOT,
         )  # fmt: skip
+
+    def _passages(self, host: Host, key: str, count: int) -> bytes:
+        """Text in the language of a host, the same for the same key."""
+        first, passages, _ = self._pools[host.language][1]
+        chosen = _PASSAGES.unpack_from(xxh3_128_digest(key.encode(), self._seed))
+        return self._shelf.plain([first + number % passages for number in chosen[:count]])

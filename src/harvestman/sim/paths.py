@@ -50,7 +50,11 @@ def numbers(layout: int, pages: int) -> dict[str, int]:
 def normal(target: str) -> str:
     """The one form of all spellings of a path: no tracking, sorted query, upper-case escapes, no trailing slash."""
     path, _, query = target.partition("#")[0].partition("?")
-    path = _HEX.sub(lambda escape: escape[0].upper(), path).rstrip("/") or "/"
+    if "%" in path:
+        path = _HEX.sub(lambda escape: escape[0].upper(), path)
+    path = path.rstrip("/") or "/"
+    if not query:
+        return path
     kept = sorted(part for part in query.split("&") if part and not _TRACKING.match(part))
     return f"{path}?{'&'.join(kept)}" if kept else path
 

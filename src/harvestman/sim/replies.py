@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
+from functools import cache, lru_cache
 from http import HTTPStatus
 from zlib import crc32
 
@@ -59,12 +60,13 @@ class Replies:
         self._counts: dict[int, int] = {}
         self._until: dict[int, float] = {}
         self._date, self._date_second = "", 0
+        self._page_start = ""
         self._birthdays = [formatdate(_BORN + day * 86_400, usegmt=True) for day in range(365)]
         self._bomb = b""
 
     def reply(self, ask: Ask, now: float) -> Reply:
         if int(now) != self._date_second:
-            self._date_second, self._date = int(now), formatdate(int(now), usegmt=True)
+            self._next_second(int(now))
         host = self.web.by_name.get(ask.host)
         if host is None:
             return self._plain(421, b"No such host in this web.\n")
@@ -76,13 +78,19 @@ class Replies:
         reply.body, reply.stream = b"", None
         return reply
 
+    def _next_second(self, now: int) -> None:
+        """What is the same for all answers of a second."""
+        self._date_second, self._date = now, formatdate(now, usegmt=True)
+        self._page_start = f"{_start(200)}Date: {self._date}\r\nContent-Type: text/html; charset=utf-8\r\nETag: "
+
     def _answer(self, host: Host, ask: Ask, now: float) -> Reply:
         if ask.target in PATHS:
             return self._robots(host, ask)
         reply = None if host.feature is _PLAIN else self._refusal(host, now)
         if reply:
             return reply
-        page, path = self.web.page(host, ask.target), ask.target
+        path = ask.target
+        page = self.web.page(host, path)
         if page is None:
             path = normal(path)
             page = self.web.page(host, path)
@@ -124,10 +132,9 @@ class Replies:
             return self._bare(304, {"ETag": etag, "Last-Modified": modified})
         if not plain and host.feature is Feature.CHARSETS and page % 5:
             return self._foreign(host, page, ask)
-        body = b"".join(self._press.page(host, page, version=version, zipped=zipped))
+        body = self._press.page(host, page, version=version, zipped=zipped)
         head = (
-            f"HTTP/1.1 200 OK\r\nServer: harvestman-sim\r\nDate: {self._date}\r\n"
-            f"Content-Type: text/html; charset=utf-8\r\nETag: {etag}\r\nLast-Modified: {modified}\r\n"
+            f"{self._page_start}{etag}\r\nLast-Modified: {modified}\r\n"
             f"Vary: Accept-Encoding\r\n{_ZIPPED if zipped else ''}Content-Length: {len(body)}\r\n\r\n"
         )
         return Reply(200, head.encode(), body)
@@ -140,7 +147,7 @@ class Replies:
     def _foreign(self, host: Host, page: int, ask: Ask) -> Reply:
         charset = charset_of(page)
         content_type = f"text/html; charset={charset.header}" if charset.header else "text/html"
-        return self._body(ask, encode(b"".join(self._press.page(host, page)), charset), content_type)
+        return self._body(ask, encode(self._press.page(host, page), charset), content_type)
 
     # -- everything else
 
@@ -170,14 +177,14 @@ class Replies:
 
     def _copy(self, host: Host, odd: Odd, ask: Ask) -> Reply:
         """An ordinary page under another URL: the same bytes, on the wire too."""
-        body = b"".join(self._press.page(host, odd.like % self.web.plan.pages, zipped=ask.manners.gzip))
+        body = self._press.page(host, odd.like % self.web.plan.pages, zipped=ask.manners.gzip)
         return self._plain(
             200, body, {"Content-Type": _HTML, **({"Content-Encoding": "gzip"} if ask.manners.gzip else {})}
         )
 
     def _odd_body(self, host: Host, odd: Odd) -> bytes:
         if odd.kind is Kind.NEAR:
-            return b"".join(self._press.page(host, odd.like % self.web.plan.pages, edition="another"))
+            return self._press.page(host, odd.like % self.web.plan.pages, edition="another")
         return self._press.odd_page(host, odd)
 
     # -- sitemaps and feeds
@@ -234,8 +241,7 @@ class Replies:
 
     def _head(self, status: int, fields: dict[str, str]) -> bytes:
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        start = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nServer: harvestman-sim\r\n"
-        return f"{start}Date: {self._date}\r\n{lines}\r\n".encode("latin-1")
+        return f"{_start(status)}Date: {self._date}\r\n{lines}\r\n".encode("latin-1")
 
     def _bare(self, status: int, fields: dict[str, str]) -> Reply:
         return Reply(status, self._head(status, fields))
@@ -251,8 +257,19 @@ class Replies:
     def _body(self, ask: Ask, body: bytes, content_type: str, fields: dict[str, str] | None = None) -> Reply:
         given = {"Content-Type": content_type, "Vary": "Accept-Encoding", **(fields or {})}
         if ask.manners.gzip:
-            return self._plain(200, isal_zlib.compress(body, 1, 31), {**given, "Content-Encoding": "gzip"})
+            return self._plain(200, _zipped(body), {**given, "Content-Encoding": "gzip"})
         return self._plain(200, body, given)
+
+
+@cache
+def _start(status: int) -> str:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nServer: harvestman-sim\r\n"
+
+
+@lru_cache(maxsize=64)
+def _zipped(body: bytes) -> bytes:
+    """Remembered, because most are robots.txt, of which there are few, and one of them is huge."""
+    return isal_zlib.compress(body, 1, 31)
 
 
 def _tags(odd: Odd) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
+
+_REMEMBERED = 65_536
 
 
 class Manners(NamedTuple):
@@ -37,15 +38,25 @@ def parse(head: bytes) -> Ask | None:
     if len(parts) != 3 or not parts[2].startswith("HTTP/1"):
         return None
     method, target, version = parts
-    host, manners = _said(fields)
+    host, manners = _remembered.get(fields) or _remember(fields)
     if version == "HTTP/1.0":
         manners = manners._replace(close=True)
     return Ask(host, target if target[:1] == "/" else _path(target), method, manners)
 
 
-@lru_cache(maxsize=65_536)
+_remembered: dict[bytes, tuple[str, Manners]] = {}
+"""What fields say, because a crawler says the same to a host with every request. An `lru_cache` touches more memory."""
+
+
+def _remember(fields: bytes) -> tuple[str, Manners]:
+    if len(_remembered) >= _REMEMBERED:
+        _remembered.clear()
+    said = _remembered[fields] = _said(fields)
+    return said
+
+
 def _said(fields: bytes) -> tuple[str, Manners]:
-    """The host and the manners. Remembered, because a crawler says the same to a host with every request."""
+    """The host and the manners."""
     lines = fields.decode("latin-1").split("\r\n")
     etag, since = _field(lines, "if-none-match:"), _field(lines, "if-modified-since:")
     manners = Manners(

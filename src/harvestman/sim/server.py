@@ -160,6 +160,7 @@ def run(plan: Plan, port: int, dns_port: int, log: Path | None, ready: Callable[
     gc.set_threshold(100_000, 50, 50)  # answers make no cycles
     server = SimServer(plan, port=port, dns_port=dns_port, log=log)
     server.start()
+    gc.freeze()  # what is there by now stays
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     ready(server.port, server.dns_port)

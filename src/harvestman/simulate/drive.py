@@ -167,7 +167,7 @@ class Drive:
             self._ask(lease)
 
     def _ask(self, lease: Lease) -> None:
-        if not lease.address:
+        if not lease.address and not lease.route.proxy:
             address = self._addresses(lease.host)
             if not self._frontier.claim(lease, address, Instant(self.now + ADDRESS_KEPT), self.now):
                 return
@@ -183,8 +183,7 @@ class Drive:
     @staticmethod
     def _conditional(lease: Lease, reply: Reply) -> Reply:
         """If-None-Match: a server that still has what we have says so, and no more."""
-        record = lease.record
-        etag = record.visit.etag if record and record.change and record.visit else ""
+        etag = lease.etag
         if not etag or reply.headers.get("etag") != etag:
             return reply
         return Reply(NOT_MODIFIED, {"etag": etag}, took=reply.took)

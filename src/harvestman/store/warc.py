@@ -79,21 +79,37 @@ class WarcWriter:
     ) -> RecordRef:
         """Store only the head of a response whose content is already stored, and where.
 
-        `payload_digest` is the SHA-256 (hex) of the decoded body both have. A 304 is a server-not-modified revisit.
+        `payload_digest` is the SHA-256 (hex) of the decoded body both have.
         """
-        unmodified = response.status == 304
         block = records.stored_head(response, len(response.body))
         identity = self._next_id()
         fields = self._common("revisit", identity, response)
         fields += (
-            ("WARC-Profile", records.NOT_MODIFIED if unmodified else records.IDENTICAL_PAYLOAD),
+            ("WARC-Profile", records.IDENTICAL_PAYLOAD),
             ("WARC-Refers-To-Target-URI", refers_to_uri),
             ("WARC-Refers-To-Date", records.warc_date(refers_to_date)),
-            ("WARC-Payload-Digest", f"sha256:{payload_digest}" if unmodified else records.sha256(response.body)),
+            ("WARC-Payload-Digest", records.sha256(response.body)),
             ("WARC-Block-Digest", records.sha256(block)),
             (records.DIGEST, f"sha256:{payload_digest}"),
         )
         return self._append(compressed(records.record(fields, block)), self._request(response, identity))
+
+    def write_unmodified(
+        self, response: Response, refers_to_uri: str, refers_to_date: Instant, payload: str
+    ) -> RecordRef:
+        """A 304, by its head alone: the page was there at that moment, as the record it refers to has it.
+
+        `payload` is the WARC-Payload-Digest of that record. The request is left out: it would double the cost.
+        """
+        block = records.stored_head(response, len(response.body))
+        fields = self._common("revisit", self._next_id(), response)
+        fields += (
+            ("WARC-Profile", records.NOT_MODIFIED),
+            ("WARC-Refers-To-Target-URI", refers_to_uri),
+            ("WARC-Refers-To-Date", records.warc_date(refers_to_date)),
+            ("WARC-Payload-Digest", payload),
+        )
+        return self._append(compressed(records.record(fields, block)), b"")
 
     def sync(self) -> None:
         """Make everything written so far survive a power cut. Slow: call it in a thread."""

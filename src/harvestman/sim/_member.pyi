@@ -1,0 +1,3 @@
+def member(
+    seals: bytes, shelf: bytearray, table: bytearray, parts: list[bytes | int], end: bytes, size: int, /
+) -> bytes: ...

@@ -1,0 +1,49 @@
+"""The page log read frame by frame, from a place and up to one: for readers that remember how far they came.
+
+`pages` writes the frames and says what they look like; it reads them all, this reads some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+from zlib import crc32
+
+import msgspec
+import zstandard
+
+from harvestman.model import Page
+
+_HEAD = Struct(">II")
+_decode = msgspec.msgpack.Decoder(list[Page]).decode
+
+
+class Frame(NamedTuple):
+    """A group of pages as it lies in a file."""
+
+    start: int
+    end: int
+    packed: bytes
+    """The list of pages, not yet decoded: who looks for one URL can tell from the bytes whether it is in there."""
+
+    def pages(self) -> list[Page]:
+        return _decode(self.packed)
+
+
+def frames(path: Path, start: int = 0, end: int | None = None) -> Iterator[Frame]:
+    """The whole frames between two places; it ends before the first that is torn or broken."""
+    unpack = zstandard.ZstdDecompressor()
+    with path.open("rb") as file:
+        file.seek(start)
+        while len(head := file.read(_HEAD.size)) == _HEAD.size:
+            length, checksum = _HEAD.unpack(head)
+            after = start + _HEAD.size + length
+            if not length or (end is not None and after > end):
+                return
+            body = file.read(length)
+            if len(body) < length or crc32(body) != checksum:
+                return
+            yield Frame(start, after, unpack.decompress(body))
+            start = after
