@@ -7,12 +7,14 @@ CONTACT := $(shell git config user.email 2>/dev/null)
 GUESSED := $(CONTACT)
 endif
 ARGS ?=
+# Many tests wait for a polite crawl: three at a time keep two cores busy.
+SPREAD ?= -n 3 --dist worksteal
 
 .PHONY: setup crawl test quick check format bench docs lock clean
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements.lock pyproject.toml setup.py src/harvestman/pages/_simhash.c src/harvestman/sim/_member.c
+$(VENV)/.ready: requirements.lock pyproject.toml setup.py src/harvestman/pages/_simhash.c src/harvestman/embedded/_near.c src/harvestman/sim/_member.c
 	@test -d $(VENV) || { echo "making $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "installing what Harvestman stands on ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
@@ -38,10 +40,10 @@ else
 endif
 
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest $(SPREAD) $(ARGS)
 
 quick: $(VENV)/.ready-dev
-	$(BIN)/pytest -m "not slow" $(ARGS)
+	$(BIN)/pytest $(SPREAD) -m "not slow" $(ARGS)
 
 check: $(VENV)/.ready-bench
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The two compiled files. They are optional: without a C compiler pure-Python twins give identical results, slower."""
+"""The three compiled files. They are optional: without a C compiler pure-Python twins give identical results, slower."""
 
 from setuptools import Extension, setup
 
@@ -15,6 +15,6 @@ def kernel(name: str) -> Extension:
 
 
 setup(
-    ext_modules=[kernel("pages._simhash"), kernel("sim._member")],
+    ext_modules=[kernel("pages._simhash"), kernel("embedded._near"), kernel("sim._member")],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

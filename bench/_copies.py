@@ -1,6 +1,6 @@
 """Pairs of pages with a label: do they say the same? What near-duplicate detection is measured on.
 
-The labels were written down before anything was tuned. Chance comes from a seed, so that every run makes the same pairs.
+The labels were written down before anything was tuned. Chance comes from a seed: every run makes the same pairs.
 
 From the simulated web, whose plan knows what is a copy of what:
 
@@ -51,6 +51,7 @@ FEWEST: Final = 50
 _PIECES = re.compile(r"(<script\b.*?</script>|<style\b.*?</style>|<!--.*?-->|<[^>]*>)", re.DOTALL | re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _NUMBER = re.compile(r"\d+")
+_BLOCK = re.compile(r"<(p|div|section|article|h[1-6])\b", re.IGNORECASE)
 _ADS = (
     "Subscribe now and save half of the price for the first twelve months of your membership",
     "Advertisement: the new electric family car with a range of five hundred miles is here",
@@ -106,9 +107,8 @@ def simulated(seed: int = 7, hosts: int = 900, pages: int = 12) -> Labelled:
                 made.cases.append(Case("edition", own[odd.like % pages], copy))
         made.cases += [Case("sibling", *pair) for pair in combinations(own, 2)]
         siblings.append(own)
-    made.cases += [
-        Case("stranger", one, other) for first, second in combinations(siblings, 2) for one, other in zip(first, second, strict=True)
-    ]  # fmt: skip
+    for first, second in combinations(siblings, 2):
+        made.cases += [Case("stranger", *pair) for pair in zip(first, second, strict=True)]
     _farms(Web(Plan(hosts=200, pages=pages, seed=seed, profile="wild")), made)
     return made
 
@@ -236,9 +236,7 @@ def _ads(source: Source, other: Source, chance: Random) -> dict[int, str]:
 
 def _before(source: Source, place: int, block: str) -> dict[int, str]:
     """A block put in front of the paragraph that a run of text is in."""
-    start = next(
-        (at for at in range(place - 1, -1, -1) if re.match(r"<(p|div|section|article|h[1-6])\b", source.pieces[at], re.I)), place
-    )  # fmt: skip
+    start = next((at for at in range(place - 1, -1, -1) if _BLOCK.match(source.pieces[at])), place)
     return {start: block + source.pieces[start]}
 
 

@@ -19,7 +19,7 @@ from _run import Report, options, run_child
 
 from harvestman.graph import build as building
 from harvestman.graph import ranking
-from harvestman.graph.rank import Hashes, pairs, unpaired
+from harvestman.graph.rank import Hashes, distinct, pairs, unpaired
 from harvestman.graph.tables import HOST_EDGES, HOSTS, NODES, ROWS, VERSION, Counts, Folder, GraphFile, Rules
 from harvestman.model import Instant, Link, Page
 
@@ -93,7 +93,7 @@ def draw(data: Path, given: object) -> str:
 
 
 def _drawn(nodes: int, wanted: int) -> Hashes:
-    """So many different links, sorted by target: half of them to hubs, half to neighbours; a third of the nodes has none.
+    """So many different links, sorted by target: half go to hubs, half to neighbours; a third of the nodes has none.
 
     Neighbours make it slow to settle, as the web is; a graph without them is ranked in ten rounds.
     """
@@ -106,7 +106,7 @@ def _drawn(nodes: int, wanted: int) -> Hashes:
         far = places[(nodes * chance.random(missing) ** 3).astype(np.int64)]
         near = (source + chance.integers(1, 60, missing)) % nodes
         target = np.where(chance.random(missing) < 0.5, near, far)
-        found = np.unique(np.concatenate([found, pairs(target, source)]))
+        found = distinct(np.concatenate([found, pairs(target, source)]))
     while surplus := len(found) - wanted:
         found = np.delete(found, chance.integers(0, len(found), surplus))
     return found

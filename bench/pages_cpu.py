@@ -40,7 +40,7 @@ def simulated_pages() -> list[bytes]:
     """Bodies of a few hundred simulated pages, the shortest first."""
     web = Web(Plan(hosts=20, pages=25, profile="clean"))
     press = Press(web, 80)
-    return sorted((b"".join(press.page(host, page)) for host in web.hosts for page in range(25)), key=len)
+    return sorted((press.page(host, page) for host in web.hosts for page in range(25)), key=len)
 
 
 def real_pages(limit: int) -> list[bytes]:

@@ -125,6 +125,7 @@ def test_a_directory_is_no_configuration(tmp_path: Path) -> None:
         (Config(memory=Memory(resident_hosts=0)), "memory.resident_hosts"),
         (Config(memory=Memory(window=0)), "memory.window"),
         (Config(memory=Memory(seen_capacity=0)), "memory.seen_capacity"),
+        (Config(memory=Memory(fingerprints=0)), "memory.fingerprints"),
     ],
 )
 def test_contradictions_are_refused_by_name(config: Config, key: str) -> None:
@@ -223,6 +224,7 @@ ASKED_FOR = {
     "budget.farm": 0.95,
     "budget.farm_cut": 0.1,
     "memory.seen_errors": 1e-4,
+    "memory.fingerprints": 500_000,
     "retry.attempts": 5,
     "recrawl.news": 3_600.0,
     "recrawl.blog": 86_400.0,

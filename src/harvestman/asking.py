@@ -13,7 +13,7 @@ from harvestman.fetch.dns import Resolution, Resolver
 from harvestman.fetch.nameservers import as_address
 from harvestman.fetch.ways import proxy_host
 from harvestman.frontier.frontier import Frontier
-from harvestman.model import LISTING, Answer, Failure, FailureKind, HostKey, Instant, Lease, Request
+from harvestman.model import LISTING, Answer, Failure, FailureKind, HostKey, Instant, Lease, Request, Response
 from harvestman.policy.guard import Guard
 from harvestman.policy.urls import port_of
 from harvestman.policy.watch import Moves, Shares, esteemed
@@ -146,6 +146,8 @@ class Asking:
 
     def _arrived(self, lease: Lease, answer: Answer) -> None:
         self.answers.append((lease, answer))
+        if isinstance(answer, Response):
+            self._fetcher.hold(len(answer.body))
         if len(self.answers) >= self._full:
             self._wake.set()
 
@@ -161,7 +163,9 @@ class Asking:
         timer.cancel()
 
     def take(self, most: int) -> list[tuple[Lease, Answer]]:
-        return [self.answers.popleft() for _ in range(min(most, len(self.answers)))]
+        taken = [self.answers.popleft() for _ in range(min(most, len(self.answers)))]
+        self._fetcher.hold(-sum(len(answer.body) for _, answer in taken if isinstance(answer, Response)))
+        return taken
 
     async def close(self) -> None:
         """Give up what is in flight: it stays queued."""

@@ -245,6 +245,8 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RocksDB's block cache."""
     write_buffer: int = 48 << 20
     """RocksDB's memtables, in all."""
+    fingerprints: int = 500_000
+    """Pages that near-duplicates are recognised of, the latest ones; each takes about 39 bytes."""
     bodies: int = 256 << 20
     """Bodies on their way, in all; beyond it those above 256 KB are dropped and asked for again."""
     tls_connections: int = 256
@@ -353,8 +355,8 @@ def _faults(proxy: Proxy) -> Iterator[str]:
     if not proxy.match:
         yield f"{proxy.url} matches no host"
     for pattern in proxy.match:
-        if not _PATTERN.fullmatch(pattern):
-            yield f"match {pattern!r}: write a host, *.name for those below it, or *"
+        if not (pattern.isascii() and _PATTERN.fullmatch(pattern)) or pattern.endswith("."):
+            yield f"match {pattern!r}: write a host, *.name for those below it, or *; names in their xn-- form"
     if proxy.password_env and not proxy.user:
         yield f"{proxy.url} has a password_env and no user"
     if proxy.at_once < 1:
@@ -388,8 +390,8 @@ def _faults_of_region(region: Region, partitions: int) -> Iterator[str]:
     if not 1 <= region.workers <= partitions:
         yield f"workers must be at least 1, and no more than the {partitions} partitions"
     for text in region.tlds:
-        if not text or text.startswith(".") or set(text) & set("*/: "):
-            yield f"tlds {text!r}: write de, co.uk or example.org"
+        if not text or not text.isascii() or text[0] == "." or text[-1] == "." or set(text) & set("*/: "):
+            yield f"tlds {text!r}: write de, co.uk or example.org; names in their xn-- form"
     for text in region.networks:
         try:
             ip_network(text)
@@ -448,6 +450,7 @@ def check(config: Config) -> Config:
         (config.memory.resident_hosts < 1, "memory.resident_hosts must be at least 1"),
         (config.memory.window < 1, "memory.window must be at least 1"),
         (config.memory.seen_capacity < 1, "memory.seen_capacity must be at least 1"),
+        (not 1 <= config.memory.fingerprints <= 10_000_000, "memory.fingerprints must be 1 to 10,000,000"),
         (not 0 < config.memory.seen_errors < 1, "memory.seen_errors must be between 0 and 1"),
         (config.memory.tls_connections < 1, "memory.tls_connections must be at least 1"),
         (config.limits.drain < 0, "limits.drain must not be negative"),

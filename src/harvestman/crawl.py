@@ -135,6 +135,7 @@ class Crawler:
             self.allowance -= taken.count(self.tally)
         self._log.append([taken.page for taken in group if taken.page is not None])
         self._frontier.changes.contents.update(self._harvest.contents)
+        self._frontier.changes.near.update(self._harvest.copying.take())
         links = [link for taken in group for link in taken.links]
         self.tally.discovered += await self._dispatch.route(links, self._clock.now())
 

@@ -26,7 +26,7 @@ SCHEMA_VERSION = 1
 CHANGES = ("new", "changed", "unchanged", "duplicate", "redirected", "gone")
 AT_ONCE = 64
 """Events of one worker before it is the turn of the next."""
-_PLACE = re.compile(r"([\w./-]+)=(\d+)\.(\d+)\.(\d+)\.(\d+)\.(\d+)\.(\d+)")
+_PLACE = re.compile(r"([\w./-]+)=" + r"\.".join([r"(\d+)"] * len(Place.__struct_fields__)))
 
 Cursor = dict[str, Place]
 """How far a reader came with each worker."""

@@ -15,6 +15,7 @@ import msgspec
 
 from harvestman import media
 from harvestman.config import Config
+from harvestman.copying import Copying
 from harvestman.fetch.decode import BadBody, decode
 from harvestman.fetch.heads import readable
 from harvestman.frontier.routing import Routed, Router
@@ -40,6 +41,7 @@ from harvestman.model import (
 from harvestman.pages.parse import parse
 from harvestman.pages.sitemap import looks_like, read, sources
 from harvestman.policy import budget, refresh, traps
+from harvestman.policy.copies import Print
 from harvestman.policy.importance import PAGE, Grains, Importance, rank, share
 from harvestman.policy.outcomes import Decision, decide, excused, refreshed
 from harvestman.policy.urls import Base, host_of
@@ -74,6 +76,8 @@ class Taken:
     """Set beforehand when the raw record is already stored (a replay after a crash)."""
     original: Content | None = None
     page: Page | None = None
+    print: Print | None = None
+    """The fingerprint of its text, if it has any."""
     links: list[Routed] = field(default_factory=list)
     share: float = 0.0
     """What each of its links was given."""
@@ -132,8 +136,12 @@ class Taken:
             answer.finished, answer.status, decision.reason, self.digest, self.page.simhash if self.page else 0,
             headers.get("etag", "")[:256], headers.get("last-modified", "")[:64], headers.get("content-type", "")[:128],
             len(self.body), self.ref, decision.target or (self.original.url if self.original else ""),
-            (answer.tls_error or "")[:256],
+            (answer.tls_error or "")[:256], *self._near(),
         )  # fmt: skip
+
+    def _near(self) -> tuple[str, int]:
+        """What it is a copy of, and how near."""
+        return (self.page.near_duplicate_of or "", self.page.distance or 0) if self.page else ("", 0)
 
 
 class Harvest:
@@ -158,6 +166,7 @@ class Harvest:
         """Counts pages with too many links, by what they were taken for."""
         self.contents: dict[bytes, Content] = {}
         """Content first seen in this group: to be committed with it."""
+        self.copying = Copying(state, router)
 
     def chance(self) -> float:
         return self._rng.random()
@@ -179,6 +188,9 @@ class Harvest:
                 self._redirect(taken)
             elif taken.original is not None and taken.record.job > taken.original.job:
                 self._follow_copy(taken, taken.original)
+        read = [(taken.page, taken.print, taken.record) for taken in group if taken.page and taken.print]
+        if read:
+            await self.copying.compare(read)
         return group
 
     def _judge(self, lease: Lease, record: UrlRecord, answer: Answer, ref: RecordRef | None) -> Taken:
@@ -259,6 +271,7 @@ class Harvest:
             return
         self._know(taken, answer, taken.ref)
         taken.page = page_of(taken, answer, parsed, kind)
+        taken.print = Print(parsed.simhash, parsed.weak, parsed.sample) if parsed.simhash else None
         if not parsed.nofollow:
             self._follow(taken, parsed.links)
 

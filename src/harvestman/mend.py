@@ -191,16 +191,16 @@ class StillCrawl:
 
     def __init__(self, layout: Layout, facts: CrawlFile, states: list[RocksState], lost: dict[int, list[str]]) -> None:
         self._layout = layout
-        self._states = states
+        self.states = states
         self._lost = lost
-        self._router: Router = regions.router(layout, facts)
+        self.router: Router = regions.router(layout, facts)
         self._roster = StaticRoster(facts.partitions, facts.split, 0)
 
     async def repair(self, tell: Tell) -> Repaired:
         """Queues, schedules and the seen-filter from the URL records alone."""
-        discovered = sum(state.tally().discovered for state in self._states)
+        discovered = sum(state.tally().discovered for state in self.states)
         done = Repaired(str(self._layout.data), False, discovered, [])
-        for index, state in enumerate(self._states):
+        for index, state in enumerate(self.states):
             found = Mended(self._layout.worker(index), lost=self._lost.get(index, []))
             await mend(state, found, True, tell)
             # The filter is made anew from State when there is no snapshot of it.
@@ -217,7 +217,7 @@ class StillCrawl:
             desk.tally.settled -= len(batch)
             done.urls += len(batch)
             if forgive:
-                done.hosts += await desk.forgive({host_of(record.url) for _, record in batch}, self._router)
+                done.hosts += await desk.forgive({host_of(record.url) for _, record in batch}, self.router)
             await desk.commit()
         return done
 
@@ -233,7 +233,7 @@ class StillCrawl:
     async def pardon(self, site: str, shape: str, now: Instant) -> int:
         """A trap that is none: its URLs are followed from now on, and those refused so far are queued."""
         name = SiteKey(site)
-        partition = self._router.place(HostKey(site))[2]
+        partition = self.router.place(HostKey(site))[2]
         state = self._state_of(HostKey(site))
         record = (await state.sites([(partition, name)]))[0]
         if record is None or not traps.pardon(record, shape):
@@ -257,22 +257,22 @@ class StillCrawl:
         found: dict[str, UrlRecord | None] = {}
         for url in urls:
             state = self._state_of(host_of(url))
-            found[url] = (await state.records([self._router.id_of(url)]))[0]
+            found[url] = (await state.records([self.router.id_of(url)]))[0]
         return found
 
     async def unknown_hosts(self, names: Iterable[HostKey]) -> list[HostKey]:
         """Those of which there is no record."""
-        places = ((name, self._router.place(name)[2]) for name in names)
+        places = ((name, self.router.place(name)[2]) for name in names)
         return [name for name, place in places if not (await self._state_of(name).hosts([(place, name)]))[0]]
 
     def _state_of(self, host: HostKey) -> RocksState:
-        return self._states[self._roster.owner(self._router.place(host)[2])]
+        return self.states[self._roster.owner(self.router.place(host)[2])]
 
     async def forgive(self, hosts: Iterable[HostKey] | None, now: Instant) -> list[HostKey]:
         """Forget the failures of these hosts, of all with None. Returns those that had any."""
         wanted = None if hosts is None else set(hosts)
         done: list[HostKey] = []
-        for state in self._states:
+        for state in self.states:
             meant = (row for row in state.host_rows() if wanted is None or row[1].host in wanted)
             for batch in _batches(row for row in meant if _has_failed(row[1], now)):
                 changed = {record.host: (partition, forgiven(record)) for partition, record in batch}
@@ -284,7 +284,7 @@ class StillCrawl:
         self, chosen: Choice | Sequence[str], limit: int | None, now: Instant
     ) -> AsyncIterator[tuple[_Desk, list[tuple[UrlId, UrlRecord]]]]:
         """The dead letters that are meant, worker by worker."""
-        for index, state in enumerate(self._states):
+        for index, state in enumerate(self.states):
             if isinstance(chosen, Choice):
                 rows: Iterable[tuple[UrlId, UrlRecord]] = (row for row in state.url_rows() if chosen.picks(row[1]))
             else:
@@ -295,9 +295,9 @@ class StillCrawl:
                 yield desk, batch
 
     async def _named(self, index: int, urls: Sequence[str]) -> list[tuple[UrlId, UrlRecord]]:
-        mine = [url for url in urls if self._state_of(host_of(url)) is self._states[index]]
-        ids = list(dict.fromkeys(self._router.id_of(url) for url in mine))
-        records = await self._states[index].records(ids)
+        mine = [url for url in urls if self._state_of(host_of(url)) is self.states[index]]
+        ids = list(dict.fromkeys(self.router.id_of(url) for url in mine))
+        records = await self.states[index].records(ids)
         return [
             (url, record)
             for url, record in zip(ids, records, strict=True)

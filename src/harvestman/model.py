@@ -67,6 +67,8 @@ class FailureKind(enum.StrEnum):
     """The address is not one a crawler may touch."""
     PROXY = "proxy"
     """The proxy is at fault, not the host behind it."""
+    CROWDED = "crowded"
+    """Too much was under way here: nobody's fault but ours."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -171,7 +173,11 @@ class Parsed(msgspec.Struct):
     noindex: bool = False
     nofollow: bool = False
     simhash: int = 0
-    """64 bit, over 3-word shingles of the text; 0 when there is no text."""
+    """64 bit, over 3-word shingles of the text, weighted by the length of lines; 0 when there is no text."""
+    weak: int = 0
+    """The bits of the SimHash that the text hardly decided."""
+    sample: bytes = b""
+    """A byte of one shingle in 32 bins: texts have as many in common as they have shingles in common."""
     refresh: tuple[Seconds, str] | None = None
     """When a meta element leads on, and where to."""
 
@@ -197,6 +203,10 @@ class Page(msgspec.Struct):
     nofollow: bool = False
     simhash: int = 0
     duplicate_of: str | None = None
+    near_duplicate_of: str | None = None
+    """The page that says nearly the same and stands for it (`policy.copies`) ..."""
+    distance: int | None = None
+    """... and how many of the 44 firm bits of its SimHash differ from that one's."""
 
 
 class RecordRef(msgspec.Struct, array_like=True, frozen=True):
@@ -226,6 +236,10 @@ class Visit(msgspec.Struct, array_like=True):
     """Where it redirected to, or which URL it duplicates."""
     tls_error: str = ""
     """Why its certificate was not valid."""
+    near: str = ""
+    """The page that says nearly the same and stands for it ..."""
+    distance: int = 0
+    """... and how far it is, as `Page.distance`."""
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):

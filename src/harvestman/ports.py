@@ -56,6 +56,17 @@ class Content(msgspec.Struct, array_like=True, frozen=True):
     """Whose links were followed from it."""
 
 
+class Near(msgspec.Struct, array_like=True, frozen=True):
+    """A page that stands for all that say nearly the same; known by its SimHash."""
+
+    url: str
+    at: Instant
+    canonical: str = ""
+    """What it says its own address is."""
+    sample: bytes = b""
+    """Of its shingles: what a second look is taken at."""
+
+
 class Parcel(msgspec.Struct, array_like=True, frozen=True):
     """Links for the owner of one partition. `seq` orders the parcels of one sender."""
 
@@ -85,6 +96,8 @@ class Changes:
     sites: dict[SiteKey, tuple[Partition, SiteRecord]] = field(default_factory=dict)
     robots: dict[Origin, tuple[Partition, RobotsRecord]] = field(default_factory=dict)
     contents: dict[bytes, Content] = field(default_factory=dict)
+    near: dict[int, Near | None] = field(default_factory=dict)
+    """By SimHash; None for a page that no longer stands for anything."""
     outbox: list[Parcel] = field(default_factory=list)
     delivered: list[tuple[Partition, int]] = field(default_factory=list)
     marks: dict[str, bytes] = field(default_factory=dict)
@@ -106,6 +119,8 @@ class State(Protocol):
     5. `due` and `revisits` return entries in order of time, none later than asked.
     6. `waiting_hosts` visits every host with a queued entry, in a fixed order, resumable after any host.
     7. Reads see every earlier commit.
+    8. `near` finds, among the SimHashes committed last (how many is fixed beforehand), every one that differs from the
+       one asked for in 3 bits or fewer, those that `weak` names not counted; and none that differs in more than `most`.
     """
 
     async def known(self, ids: Sequence[UrlId]) -> set[UrlId]: ...
@@ -122,6 +137,10 @@ class State(Protocol):
     ) -> list[tuple[Partition, HostKey]]: ...
     async def robots(self, partition: Partition, origin: Origin) -> RobotsRecord | None: ...
     async def contents(self, digests: Sequence[bytes]) -> list[Content | None]: ...
+    async def near(self, prints: Sequence[tuple[int, int]], most: int) -> list[list[tuple[int, int, Near]]]:
+        """For each (SimHash, weak bits) the nearest, those first: (how many other bits differ, SimHash, page)."""
+        ...
+
     async def outbox(self, limit: int) -> list[Parcel]: ...
     async def mark(self, name: str) -> bytes | None: ...
     async def commit(self, changes: Changes) -> None: ...

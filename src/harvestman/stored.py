@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -65,6 +66,8 @@ class Place(msgspec.Struct, frozen=True):
     frame: int = 0
     inside: int = 0
     """Pages of the frame that are behind it."""
+    checksum: int = 0
+    """Of the frame."""
 
 
 class Stored(NamedTuple):
@@ -115,7 +118,8 @@ def stamp(layout: Layout) -> str:
     for index in layout.workers():
         for path in sorted(layout.state(index).glob("*")):
             if path.suffix in (".sst", ".log") or path.name.startswith("MANIFEST"):
-                seen.update(f"{index} {path.name} {path.stat().st_size}\n".encode())
+                with suppress(FileNotFoundError):  # a running crawl tidies up behind itself
+                    seen.update(f"{index} {path.name} {path.stat().st_size}\n".encode())
     return seen.hexdigest()[:16]
 
 
@@ -156,6 +160,7 @@ class _Logged(NamedTuple):
     frame: int
     inside: int
     """Its number in the frame, from 1."""
+    checksum: int
 
 
 def walk(files: Files, place: Place) -> Iterator[Stored]:
@@ -198,9 +203,8 @@ def digest_of(fields: Mapping[str, str]) -> str:
 
 
 def _passed(place: Place, logged: _Logged, told: int = 1) -> Place:
-    return msgspec.structs.replace(
-        place, told=place.told + told, log=logged.log, frame=logged.frame, inside=logged.inside
-    )
+    _, log, frame, inside, checksum = logged
+    return Place(place.told + told, place.warc, place.offset, log, frame, inside, checksum)
 
 
 def _before(fields: Mapping[str, str], ahead: deque[_Logged]) -> list[_Logged]:
@@ -224,24 +228,29 @@ def _logged(logs: list[Part], place: Place) -> Iterator[_Logged]:
     for part in logs:
         if part.serial < place.log:
             continue
-        start = place.frame if part.serial == place.log else 0
-        if start and next(frames(part.path, start, part.length), None) is None:
-            # A power cut took it back, and what is there now was written later: all of it may be news.
-            start, place = 0, Place()
-        for frame in frames(part.path, start, part.length):
-            passed = place.inside if (part.serial, frame.start) == (place.log, place.frame) else 0
+        here = part.serial == place.log and _still_there(part, place)
+        for frame in frames(part.path, place.frame if here else 0, part.length):
+            passed = place.inside if here and frame.start == place.frame else 0
             for number, page in enumerate(frame.pages()[passed:], passed + 1):
-                yield _Logged(page, part.serial, frame.start, number)
+                yield _Logged(page, part.serial, frame.start, number, frame.checksum)
+
+
+def _still_there(part: Part, place: Place) -> bool:
+    """Whether the frame is what it was. A power cut may have taken it back: then all of the file may be news."""
+    frame = next(frames(part.path, place.frame, part.length), None)
+    return frame is not None and frame.checksum == place.checksum
 
 
 def _raw(warcs: list[Part], place: Place) -> Iterator[tuple[Part, Member]]:
     for part in warcs:
-        if part.serial < place.warc:
+        start = place.offset if part.serial == place.warc else 0
+        if part.serial < place.warc or start >= part.length:
             continue
-        for member in members(part.path, place.offset if part.serial == place.warc else 0):
-            if member.offset + member.length > part.length:
-                break
+        for member in members(part.path, start):
             yield part, member
+            # What follows is not committed: a worker that starts again may be cutting it off just now.
+            if member.offset + member.length >= part.length:
+                break
 
 
 def _is_robots(fields: Mapping[str, str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -110,6 +110,12 @@ def refuse_foreign(addresses: Iterable[str]) -> None:
                 raise ConfigError(f"egress.addresses: {address} is not an address of this machine: {error}") from None
 
 
+def families(addresses: Sequence[str]) -> list[int]:
+    """Those that can be reached from these addresses of ours; IPv4 first. No addresses: both."""
+    ours = {6 if ":" in address else 4 for address in addresses}
+    return sorted(ours or {4, 6})
+
+
 def expected_urls(config: Config) -> int:
     """What a worker's first seen-filter is sized for: a small crawl needs a small one, a large one grows by itself."""
     pages = config.limits.max_pages // config.workers
@@ -135,8 +141,9 @@ async def open_crawler(
     router = regions.router(layout, facts)
     objects = DirectoryObjects(layout.data)
     state = RocksState(
-        layout.state(index), cache_bytes=config.memory.cache_bytes, write_buffer=config.memory.write_buffer
-    )
+        layout.state(index), cache_bytes=config.memory.cache_bytes, write_buffer=config.memory.write_buffer,
+        fingerprints=config.memory.fingerprints,
+    )  # fmt: skip
     state.drop_foreign(roster.owns)
     resumed = await state.mark("opened") is not None
     await state.commit(Changes(marks={"opened": b"%d" % int(now())}))
@@ -164,7 +171,10 @@ async def open_crawler(
         record_invalid=config.fetch.invalid_certificates == "record",
         secrets=secrets(config),
     )  # fmt: skip
-    resolver = Resolver(upstreams=name_servers(config), now=now, freshness=freshness(config.caches))
+    resolver = Resolver(
+        upstreams=name_servers(config), now=now, freshness=freshness(config.caches),
+        families=families(config.egress.addresses),
+    )  # fmt: skip
     files, raw = facts.files(index), layout.warc_of(region.content)
     stored = replay(raw, files, position(state, "warc", files))
     log = PageLog(layout.pages_of(region.content), files, position(state, "pages", files))

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from virtual import in_a_loop
@@ -30,7 +31,7 @@ from harvestman.model import (
     UrlRecord,
     Visit,
 )  # fmt: skip
-from harvestman.ports import Changes, Content, Parcel, State
+from harvestman.ports import Changes, Content, Near, Parcel, State
 
 IMPLEMENTATIONS = ("rocks",)
 """Another implementation is another word here and another line in `opened`."""
@@ -86,6 +87,7 @@ def everything() -> Changes:
     rules = RobotsRecord(Origin("https://a.test"), b"x", Instant(1.0), Instant(1.0), Instant(1.0))
     changes.robots[rules.origin] = (P, rules)
     changes.contents[b"d" * 32] = Content("https://a.test/0", Instant(1.0), "sha256:x", RecordRef("f", 1, 2))
+    changes.near[1 << 63] = Near("https://a.test/0", Instant(1.0), "https://a.test/", b"s" * 32)
     changes.outbox.append(Parcel(Partition(9), 77, b"links"))
     changes.marks["warc"] = b"here"
     return changes
@@ -100,6 +102,7 @@ async def all_there(state: State) -> list[bool]:
         (await state.hosts([(P, A)]))[0] is not None,
         await state.robots(P, Origin("https://a.test")) is not None,
         (await state.contents([b"d" * 32]))[0] is not None,
+        [len(found) for found in await state.near([(1 << 63, 0)], 0)] == [1],
         await state.outbox(10) == [Parcel(Partition(9), 77, b"links")],
         await state.mark("warc") == b"here",
         len(await state.fresh()) == 3,
@@ -111,12 +114,15 @@ async def all_there(state: State) -> list[bool]:
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from contracts.test_state import opened, queue_of
+from contracts.test_state import opened, page_at, queue_of, spread
 
 async def main() -> None:
     state = opened(sys.argv[1], Path(sys.argv[2]))
     for batch in range(100_000):
-        await state.commit(queue_of(range(batch * 50, batch * 50 + 50)))
+        numbers = range(batch * 50, batch * 50 + 50)
+        changes = queue_of(numbers)
+        changes.near.update({spread(number): page_at(number) for number in numbers})
+        await state.commit(changes)
         print(batch, flush=True)
 
 asyncio.run(main())
@@ -157,6 +163,8 @@ def test_1_2_kill_9_loses_no_acknowledged_commit_and_leaves_no_half_of_one(
         assert len(numbers) % 50 == 0
         assert numbers == list(range(len(numbers)))
         assert len(await state.window(P, A, 4, 0, 10**6)) == len(numbers), "queue and records are of one commit"
+        near = await state.near([(spread(n), 0) for n in range(len(numbers) + 50)], 0)
+        assert [page for found in near for _, _, page in found] == [page_at(n) for n in numbers], "and so is this"
         await state.close()
 
     check()
@@ -304,6 +312,67 @@ async def test_7_reads_see_every_earlier_commit(state: State) -> None:
         (found,) = await state.records([url_id(1)])
         assert found is not None
         assert (found.attempts, await state.mark("n")) == (n, b"%d" % n)
+
+
+# -- 8: near-duplicates -----------------------------------------------------------------------------------------------
+
+
+def page_at(number: int) -> Near:
+    return Near(f"https://a.test/{number}", Instant(float(number)))
+
+
+def spread(number: int) -> int:
+    """A SimHash that looks like one."""
+    return (number + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
+
+
+def turned(simhash: int, bits: Iterable[int]) -> int:
+    for bit in bits:
+        simhash ^= 1 << bit
+    return simhash
+
+
+@pytest.mark.parametrize("seed", range(3))
+@in_a_loop
+async def test_8_near_finds_all_within_three_bits_and_none_beyond_the_most(state: State, seed: int) -> None:
+    chance = Random(seed)
+    known = {chance.getrandbits(64): page_at(number) for number in range(500)}
+    await state.commit(Changes(near=dict(known)))
+    weak = sum(1 << bit for bit in chance.sample(range(64), 12))
+    asked = [turned(chance.choice(list(known)), chance.sample(range(64), chance.randrange(9))) for _ in range(200)]
+    found = await state.near([(simhash, weak) for simhash in asked], 5)
+    for simhash, near in zip(asked, found, strict=True):
+        far = {other: ((other ^ simhash) & ~weak).bit_count() for other in known}
+        told = {other: distance for distance, other, _ in near}
+        assert {other: far[other] for other in told} == told
+        assert {other for other in known if far[other] <= 3} <= set(told), f"seed {seed}"
+        assert all(distance <= 5 for distance in told.values())
+        assert all(page == known[other] for _, other, page in near)
+        assert [distance for distance, _, _ in near] == sorted(told.values())
+
+
+@in_a_loop
+async def test_8_near_forgets_what_is_withdrawn_and_takes_the_latest_word(state: State) -> None:
+    await state.commit(Changes(near={7: page_at(1), 1 << 40: page_at(2)}))
+    await state.commit(Changes(near={7: page_at(3), 1 << 40: None}))
+    assert await state.near([(7, 0), (1 << 40, 0)], 0) == [[(0, 7, page_at(3))], []]
+    await state.commit(Changes(near={7: None, 1 << 40: page_at(4)}))
+    assert await state.near([(7, 0), (1 << 40, 0)], 0) == [[], [(0, 1 << 40, page_at(4))]]
+
+
+@in_a_loop
+async def test_8_near_is_bounded_and_forgets_the_oldest(kind: str, tmp_path: Path) -> None:
+    """A thousand pages whose SimHashes share a band: what was committed last is found, now and after a restart."""
+    state = opened(kind, tmp_path)
+    for number in range(1000):
+        await state.commit(Changes(near={number << 16: page_at(number)}))
+    for _ in range(2):
+        last = await state.near([(999 << 16, 0)], 0)
+        first = await state.near([(0, 0)], 0)
+        assert (last, first) == ([[(0, 999 << 16, page_at(999))]], [[]])
+        await state.close()
+        state = opened(kind, tmp_path)
+    await state.close()
 
 
 @in_a_loop

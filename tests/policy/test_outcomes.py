@@ -214,12 +214,13 @@ def lease(failures: int, own: bool) -> Lease:
 
 
 def test_the_first_failure_of_a_host_is_the_urls() -> None:
-    kinds = set(FailureKind) - {FailureKind.PROXY}
+    kinds = set(FailureKind) - set(outcomes.NOBODYS)
     assert not any(outcomes.excused(lease(0, own), failure(kind)) for kind in kinds for own in (True, False))
 
 
-def test_a_proxys_failure_is_never_the_urls() -> None:
-    assert all(outcomes.excused(lease(n, own), failure(FailureKind.PROXY)) for n in (0, 3) for own in (True, False))
+@pytest.mark.parametrize("kind", outcomes.NOBODYS)
+def test_a_proxys_failure_or_ours_is_never_the_urls(kind: FailureKind) -> None:
+    assert all(outcomes.excused(lease(n, own), failure(kind)) for n in (0, 3) for own in (True, False))
     decision = decided(failure(FailureKind.PROXY, "refused"), attempts=0)
     assert (decision.status, decision.error) == (Status.PENDING, "proxy")
     assert decision.reason.startswith("proxy: ")

@@ -15,7 +15,7 @@ from harvestman.policy.politeness import HostClock, after, asked_delay, at_least
 
 NOW = Instant(1_700_000_000.0)
 RULES, RETRY = Politeness(), Retry()
-OURS = (FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD)
+OURS = (FailureKind.CROWDED, FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD)
 
 
 def response(status: int = 200, took: float = 0.1, **headers: str) -> Response:

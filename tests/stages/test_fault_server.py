@@ -149,9 +149,9 @@ class Faults:
             yield self.tls("unknown", "unknown", bad, robots=robots)
             yield self.tls("good", "good", "ok", robots=robots)
             yield self.tls("garbage", "garbage", "tls", robots=robots)
-            yield self.tls("silent", "silent", "timeout: no TLS handshake", robots=robots)
+            yield self.tls("silent", "silent", "timeout: no handshake", robots=robots)
             yield self.tls("resets", "resets", "tls", "connect", robots=robots)
-            yield self.tls("plain", "plain", "timeout: no TLS handshake", robots=robots)
+            yield self.tls("plain", "plain", "timeout: no handshake", robots=robots)
         yield self.plain("", "connect", "protocol", port="good")
         yield self.plain("", NOT_BEFORE, port="silent")
         yield self.plain("", "connect", port="resets")
@@ -175,6 +175,12 @@ class Recorder:
 
 
 class _Empty:
+    async def near(self, prints: Sequence[tuple[int, int]], most: int) -> list[list[object]]:
+        return [[] for _ in prints]
+
+    async def sites(self, names: Sequence[object]) -> list[None]:
+        return [None for _ in names]
+
     async def contents(self, digests: Sequence[bytes]) -> list[Content | None]:
         return [None for _ in digests]
 

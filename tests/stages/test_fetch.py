@@ -640,3 +640,20 @@ def test_no_header_line_is_too_odd(lines: list[bytes]) -> None:
 @given(st.text(max_size=60))
 def test_no_validator_writes_a_line_of_its_own(value: str) -> None:
     assert all("\n" not in line and "\r" not in line for line in heads.conditions(value, value))
+
+
+def test_a_request_goes_out_once_even_when_the_connection_breaks() -> None:
+    """libcurl would repeat it at once on a new connection: a second request within the delay."""
+
+    async def scene() -> None:
+        server = RawServer({"/keeps": page(), "/breaks": sends()})
+        async with server.listening(), fetching() as fetcher:
+            base = f"http://site.test:{server.port}"
+            await get_page(fetcher, Request(f"{base}/keeps", "127.0.0.1"))
+            failure = await get_failure(fetcher, Request(f"{base}/breaks", "127.0.0.1"))
+            assert failure.detail == "the connection broke before an answer"
+            await asyncio.sleep(0.1)
+            assert [head.split()[1] for head in server.heads] == [b"/keeps", b"/breaks"]
+            await get_page(fetcher, Request(f"{base}/keeps", "127.0.0.1"))
+
+    run(scene())

@@ -226,7 +226,7 @@ async def test_a_page_that_leads_on_soon_is_a_redirect(
     assert record.visit.target == "https://a.test/next"
     assert [each.url for each in crawl.pages] == ["https://a.test/next"]
     target = await crawl.record("https://a.test/next")
-    assert (target.kind, target.hops, target.depth) == ("redirect", 1, 0)
+    assert (target.kind, target.hops, target.depth) == ("redirect", 0, 0)
     assert sum(fields["WARC-Type"] == "response" for fields in crawl.stored()) == 2
 
 

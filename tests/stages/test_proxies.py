@@ -282,3 +282,52 @@ def test_a_request_leaves_from_the_address_it_is_told() -> None:
 )
 def test_the_host_of_a_proxy(proxy: str, host: str) -> None:
     assert proxy_host(proxy) == host
+
+
+def test_the_environment_cannot_turn_a_proxy_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("no_proxy", "*")
+
+    async def scene() -> None:
+        server = RawServer()
+        async with server.listening(), fetching(guard=lambda ip, port: "no") as fetcher:
+            tor = SocksServer({ONION: (HOME, server.port)})
+            async with tor.listening():
+                route = via("socks5h", tor.port)
+                await get_page(fetcher, Request(f"http://{ONION}:{server.port}/", HOME, route=route))
+
+    run(scene())
+
+
+def test_a_site_behind_socks_that_answers_407_is_no_fault_of_the_proxy() -> None:
+    async def scene() -> None:
+        server = RawServer({"*": page(status="407 Proxy Authentication Required")})
+        async with server.listening(), fetching() as fetcher:
+            tor = SocksServer({ONION: (HOME, server.port)})
+            async with tor.listening():
+                route = via("socks5h", tor.port)
+                answer = await get_page(fetcher, Request(f"http://{ONION}:{server.port}/", HOME, route=route))
+                assert answer.status == 407
+
+    run(scene())
+
+
+def test_a_proxy_that_takes_no_connections_is_the_proxys_failure() -> None:
+    async def scene() -> None:
+        # A full queue of a listener that accepts nobody: to the next one it looks as if packets were dropped.
+        with socket.socket() as listener:
+            listener.bind((HOME, 0))
+            listener.listen(0)
+            port = listener.getsockname()[1]
+            waiting = [socket.socket() for _ in range(8)]
+            for each in waiting:
+                each.setblocking(False)
+                each.connect_ex((HOME, port))
+            async with fetching(Limits(connect=Seconds(0.3), first_byte=Seconds(0.3))) as fetcher:
+                route = Route(f"socks5h://{HOME}:{port}")
+                failure = await get_failure(fetcher, Request("http://far.example/", HOME, route=route))
+            for each in waiting:
+                each.close()
+        assert (failure.kind, failure.detail) == (FailureKind.PROXY, "no connection")
+
+    run(scene())

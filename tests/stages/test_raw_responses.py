@@ -40,7 +40,10 @@ async def answers() -> list[tuple[dict[str, Any], Answer]]:
             server.replies["/case"] = sends((suites.ROOT / "http" / case["file"]).read_bytes())
             base = f"http://site.test:{server.port}"
             results.append((case, await get(fetcher, Request(f"{base}/case", "127.0.0.1"))))
-            after = await get_page(fetcher, Request(f"{base}/clean", "127.0.0.1"))
+            after = await get(fetcher, Request(f"{base}/clean", "127.0.0.1"))
+            if isinstance(after, Failure):  # the end of the connection crossed the request, which went out once
+                assert after.detail == "the connection broke before an answer", case["id"]
+                after = await get_page(fetcher, Request(f"{base}/clean", "127.0.0.1"))
             assert after.head + after.body == clean, case["id"]
         await asyncio.sleep(0)
         assert fetcher.in_flight == 0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harvestman.pages.simhash import distance, simhash, simhash_python
+from harvestman.pages.simhash import distance, fingerprint, fingerprint_python, simhash, simhash_python
 
 TRICKY = [
     "",
@@ -25,18 +25,28 @@ TRICKY = [
 ]
 
 
-@given(st.text(st.characters(exclude_categories=())) | st.text("aB1é€日、\u00a0\u2014ก𝒳\ud800 .-", max_size=60))
+def _lines(lengths: list[int]) -> str:
+    return "\n".join(" ".join(f"w{line}x{word}" for word in range(words)) for line, words in enumerate(lengths))
+
+
+@given(
+    st.text(st.characters(exclude_categories=()))
+    | st.text("aB1é€日、\u00a0\u2014ก𝒳\ud800 .-\n", max_size=60)
+    | st.lists(st.integers(0, 70), max_size=6).map(_lines)
+)
 @example("a")
 @example("a b")
 @example("a b c")
+@example("a\nb\nc\nd")
 def test_kernel_equals_its_definition(text: str) -> None:
-    assert simhash(text) == simhash_python(text)
+    assert fingerprint(text) == fingerprint_python(text)
+    assert simhash(text) == fingerprint(text)[0]
 
 
 @pytest.mark.parametrize("text", TRICKY)
 def test_tricky_texts_agree(text: str) -> None:
-    assert simhash(text) == simhash_python(text)
-    assert simhash(text * 50) == simhash_python(text * 50)
+    assert fingerprint(text) == fingerprint_python(text)
+    assert fingerprint(text * 50) == fingerprint_python(text * 50)
 
 
 def test_the_kernel_is_built() -> None:
@@ -75,6 +85,27 @@ def test_one_character_of_unspaced_script_moves_few_bits() -> None:
     chance = random.Random(1)
     text = "".join(chr(chance.randint(0x4E00, 0x9FFF)) for _ in range(600))
     assert distance(simhash(text), simhash(text[:300] + "変" + text[301:])) <= 6
+
+
+def test_short_lines_weigh_little() -> None:
+    """A menu of as many words as the article has moves its SimHash less than the article's own words do."""
+    article = "\n\n".join(" ".join(_words(seed, 60)) for seed in range(5))
+    menu = "\n".join(" ".join(_words(100 + seed, 3)) for seed in range(100))
+    assert distance(simhash(article), simhash(f"{menu}\n{article}")) <= 3
+    assert distance(simhash(menu), simhash(f"{menu}\n{article}")) >= 12
+
+
+def test_five_bits_of_every_band_are_weak_and_edits_turn_them_over_first() -> None:
+    weak_turned = firm_turned = 0
+    for seed in range(30):
+        words = _words(seed, 400)
+        first, *_ = fingerprint(" ".join(words))
+        words[100] = words[300] = "changed"
+        second, weak, _ = fingerprint(" ".join(words))
+        assert [(weak >> band & 0xFFFF).bit_count() for band in (0, 16, 32, 48)] == [5, 5, 5, 5]
+        weak_turned += ((first ^ second) & weak).bit_count()
+        firm_turned += ((first ^ second) & ~weak).bit_count()
+    assert weak_turned > 5 * firm_turned
 
 
 def test_result_is_64_bits_unsigned() -> None:

@@ -64,6 +64,10 @@ class Visited(msgspec.Struct):
     record: Stored | None
     tls_error: str = ""
     """Why the certificate was not valid."""
+    near_duplicate_of: str = ""
+    """The page that says nearly the same and stands for it ..."""
+    distance: int = 0
+    """... and how many firm bits of their SimHashes differ."""
 
 
 class Found(msgspec.Struct):
@@ -265,6 +269,7 @@ def visited(visit: Visit) -> Visited:
     return Visited(
         visit.at, visit.code, visit.reason, visit.content_type, visit.size, visit.digest.hex(),
         f"{visit.simhash:016x}" if visit.simhash else "", visit.target, _stored(visit.ref), visit.tls_error,
+        visit.near, visit.distance,
     )  # fmt: skip
 
 

@@ -36,7 +36,27 @@ from harvestman.cli import (
 )
 from harvestman.errors import HarvestmanError, StateError, UsageError
 
-VERBS = (crawl, job, status, why, show, dead, traps, hosts, regions, repair, export, corpus, query, feed, graph, sim, simulate, audit, bench)
+VERBS = (
+    crawl,
+    job,
+    status,
+    why,
+    show,
+    dead,
+    traps,
+    hosts,
+    regions,
+    repair,
+    export,
+    corpus,
+    query,
+    feed,
+    graph,
+    sim,
+    simulate,
+    audit,
+    bench,
+)
 REPORT = "harvestman: this is a bug; please report it with the traceback above"
 INTERRUPTED = 130
 

@@ -276,6 +276,9 @@ def _visit(visit: Visited, verdict: str) -> list[str]:
         lines.append(
             _row("content", f"{visit.content_type or 'no type'}, {words.size(visit.size)}, sha256 {visit.digest}")
         )
+    if visit.near_duplicate_of:
+        bits = words.plural(visit.distance, "bit")
+        lines.append(_row("near copy", f"says nearly what {visit.near_duplicate_of} says ({bits} apart)"))
     if visit.record:
         record = visit.record
         lines.append(_row("record", f"warc/{record.file}, offset {record.offset:,}, {record.length:,} bytes"))

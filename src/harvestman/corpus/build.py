@@ -6,7 +6,7 @@
         records/ texts/ signs/   one file a WARC file, and two a part; each appears when it is whole
         twins.arrow         the near duplicates (`near`)
         corpus/             the documents; becomes DIR/corpus when all of them are there
-    corpus/                 part-00000.parquet (or .jsonl.zst) ..., manifest.json
+    corpus/                 part-00000.parquet (or .jsonl.zst) ..., _manifest.json
 
 A part whose process died (a page can bring a C library down) is read again with the crawl's own, simpler text.
 """

@@ -6,9 +6,11 @@ nor a crash in a C library outlives it.
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import Synchronized
@@ -84,4 +86,13 @@ class Crew(Generic[Task]):
 
 def _do(work: Work[Task], task: Task, done: Synchronized[int]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who leads
+    threading.Thread(target=_follow, daemon=True).start()
     work(task, done)
+
+
+def _follow() -> None:
+    """End with the one who leads: after kill -9 the next build must not meet the processes of this one."""
+    leader = parent_process()
+    if leader is not None:
+        leader.join()
+        os._exit(1)

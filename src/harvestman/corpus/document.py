@@ -134,22 +134,27 @@ def _page(body: bytes, kind: str, parsed: Parsed, response: Response, settings: 
     if _asks_for(tree, settings.agent, NOARCHIVE):
         return NOARCHIVE
     article = tree.article()
-    main = _main(markup, parsed, _titles(tree, parsed), settings)
+    ours = extract.Main(parsed.text, "fast")
+    main = ours if settings.simple else _main(markup, parsed.text, _titles(tree, parsed))
     return _Content(
         main.text, main.way, parsed.title or _line(article.title), _line(article.byline), _line(article.date),
         licence.rights_of(tree, response.headers),
     )  # fmt: skip
 
 
-def _main(markup: str, parsed: Parsed, titles: list[str], settings: Settings) -> extract.Main:
-    fast = extract.Main(parsed.text, "fast")
-    if settings.simple:
-        return fast
+def read_page(body: bytes, kind: str, url: str) -> extract.Main:
+    """The main text of an HTML page alone, as a document has it."""
+    parsed = parse(body, kind, url)
+    markup, _ = charset.decode(body[:MAX_BYTES], kind)
+    return _main(markup, parsed.text, _titles(parse_html(markup, positions=False), parsed))
+
+
+def _main(markup: str, ours: str, titles: list[str]) -> extract.Main:
     try:
         with _limited(_PATIENCE):
-            return extract.main_text(markup, parsed.text, titles)
-    except (_TooSlow, RecursionError, ValueError, AssertionError):  # of lxml and trafilatura, on pages made to hurt
-        return fast
+            return extract.main_text(markup, ours, titles)
+    except (_TooSlow, Exception):  # whatever lxml and trafilatura raise on pages made to hurt: there is a text without
+        return extract.Main(ours, "fast")
 
 
 def _titles(tree: Tree, parsed: Parsed) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a corpus was asked to be, and what it holds: manifest.json."""
+"""What a corpus was asked to be, and what it holds: _manifest.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .schema import SCHEMA_VERSION
 
 NAME: Final = "corpus"
 """Of the directory, below that of the crawl."""
-MANIFEST: Final = "manifest.json"
+MANIFEST: Final = "_manifest.json"
+"""Readers of a directory of Parquet files pass over names that begin so."""
 NEAR: Final = 0.8
 """Similarity from which on two documents are near duplicates."""
 
@@ -46,7 +47,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct):
-    """manifest.json."""
+    """_manifest.json."""
 
     schema_version: int
     made_by: str

@@ -2,8 +2,8 @@
 
 One permutation, 128 bins, the smallest hash of each bin (Li, Owen, Zhang 2012); empty bins borrow from others by a rule
 all texts share (Shrivastava 2017). Every shingle is hashed once instead of 128 times, so this needs neither numpy nor a
-library: 0.8 ms for 1,000 words, where datasketch (which brings numpy and scipy) does 128 times the arithmetic. The
-estimate errs by 0.035 (one standard deviation at a similarity of 0.8), as 128 permutations do.
+library. On 181 articles of 755 words: 0.7 ms each, and the estimate errs by 0.027 (root mean square); datasketch 2.0
+with 128 permutations: 2.0 ms, 0.032, and it brings numpy and scipy.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 
-from harvestman.model import RecordRef
+from harvestman.model import RecordRef, Response
 from harvestman.store.replay import read
 
 from . import plan
@@ -94,12 +94,22 @@ def _documents(chapter: Chapter, left_out: Counter[str], done: Synchronized[int]
     for place in chapter.places():
         path = chapter.data / place.warc
         response = read(path.parent, RecordRef(path.name, place.offset, place.length))
-        document = document_of(response, place, chapter.settings)
+        document = _read(response, place, chapter.settings)
         if isinstance(document, str):
             left_out[document] += 1
         else:
             yield document
         _count(done)
+
+
+def _read(response: Response, place: Place, settings: Settings) -> Document | str:
+    """One page among millions that we cannot read is counted, with what went wrong, and does not end the build."""
+    try:
+        return document_of(response, place, settings)
+    except MemoryError:
+        raise
+    except Exception as error:
+        return f"failed: {type(error).__name__}"
 
 
 def _groups(documents: Iterator[Document]) -> Iterator[list[Document]]:

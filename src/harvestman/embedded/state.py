@@ -10,6 +10,7 @@ Column families (key -> value; every integer big endian, so that byte order is n
     site     partition(2) site                        -> SiteRecord
     robots   partition(2) origin                      -> RobotsRecord
     content  sha256(32)                               -> Content
+    near     simhash(8)                               -> Near; found through a table in RAM (`near`)
     outbox   partition(2) seq(8)                      -> msgpack of list[Discovery]
     fresh    commit number(8)                         -> ids of the URLs new in that commit
     mark     name                                     -> small values
@@ -55,11 +56,13 @@ from harvestman.model import (
     UrlRecord,
 )  # fmt: skip
 from harvestman.policy.urls import host_of
-from harvestman.ports import Changes, Content, Parcel, Pending
+from harvestman.ports import Changes, Content, Near, Parcel, Pending
+
+from .near import NearTable
 
 PARTITIONED = ("url", "queue", "due", "revisit", "host", "site", "robots", "outbox")
 """Families whose keys begin with the partition."""
-FAMILIES = (*PARTITIONED, "content", "fresh", "mark")
+FAMILIES = (*PARTITIONED, "content", "near", "fresh", "mark")
 WAITING = ("queue", "due", "revisit")
 """Families that say what waits where: all of them follow from the URL records."""
 
@@ -72,6 +75,7 @@ _decode_host = msgspec.msgpack.Decoder(HostRecord).decode
 _decode_site = msgspec.msgpack.Decoder(SiteRecord).decode
 _decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
 _decode_content = msgspec.msgpack.Decoder(Content).decode
+_decode_near = msgspec.msgpack.Decoder(Near).decode
 
 _u16 = Struct(">H").pack
 _u64 = Struct(">Q").pack
@@ -147,13 +151,15 @@ class RocksState:
     """`ports.State` in one directory. With `read_only`, a view that may be taken while a worker has it open."""
 
     def __init__(
-        self, directory: Path, *, cache_bytes: int = 32 << 20, write_buffer: int = 64 << 20, read_only: bool = False
-    ) -> None:
+        self, directory: Path, *, cache_bytes: int = 32 << 20, write_buffer: int = 64 << 20, read_only: bool = False,
+        fingerprints: int = 50_000,
+    ) -> None:  # fmt: skip
         directory.parent.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         access = AccessType.read_only(error_if_log_file_exist=False) if read_only else AccessType.read_write()
         cache = Cache(cache_bytes)
-        families = {name: _options(cache, write_buffer) for name in FAMILIES}
+        names = FAMILIES if not read_only else _held(directory)
+        families = {name: _options(cache, write_buffer) for name in names}
         self._fresh_options = partial(_options, cache, write_buffer)
         try:
             self._db = Rdict(
@@ -161,10 +167,12 @@ class RocksState:
             )
         except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
             raise _explained(directory, str(error)) from error
-        self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in FAMILIES}
-        self._handle: dict[str, ColumnFamily] = {name: self._db.get_column_family_handle(name) for name in FAMILIES}
+        self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in names}
+        self._handle: dict[str, ColumnFamily] = {name: self._db.get_column_family_handle(name) for name in names}
         self._commits = self._last_fresh()
         self._heads: dict[str, dict[bytes, bytes]] = {}
+        self._fingerprints = fingerprints
+        self._table: NearTable | None = None
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -261,6 +269,26 @@ class RocksState:
     async def contents(self, digests: Sequence[bytes]) -> list[Content | None]:
         return [None if raw is None else _decode_content(raw) for raw in self._values("content", digests)]
 
+    async def near(self, prints: Sequence[tuple[int, int]], most: int) -> list[list[tuple[int, int, Near]]]:
+        table = self._near_table()
+        hits = [table.near(simhash, weak, most) for simhash, weak in prints]
+        keys = [_u64(simhash) for found in hits for _, simhash in found]
+        rows = dict(zip(keys, self._values("near", keys), strict=True))
+        # The table keeps what was removed until it is overwritten; the rows are the truth.
+        return [
+            [(far, simhash, _decode_near(row)) for far, simhash in found if (row := rows[_u64(simhash)]) is not None]
+            for found in hits
+        ]
+
+    def _near_table(self) -> NearTable:
+        """Filled when it is first needed: 1.5 s for a million."""
+        if self._table is None:
+            self._table = NearTable(self._fingerprints)
+            for key in self._family["near"].keys():  # noqa: SIM118 - not a dict: an iterator over the keys alone
+                assert isinstance(key, bytes)
+                self._table.add(_read_u64(key)[0])
+        return self._table
+
     async def outbox(self, limit: int) -> list[Parcel]:
         rows = self._scan("outbox", b"", b"\xff" * 11, limit)
         return [Parcel(Partition(_read_u16(key)[0]), _read_u64(key, 2)[0], value) for key, value in rows]
@@ -297,6 +325,14 @@ class RocksState:
             put(_host_key(partition, origin), _encode(robots), handle["robots"])
         for digest, content in changes.contents.items():
             put(digest, _encode(content), handle["content"])
+        for simhash, near in changes.near.items():
+            if near is None:
+                delete(_u64(simhash), handle["near"])
+                continue
+            put(_u64(simhash), _encode(near), handle["near"])
+            gone = self._near_table().add(simhash)
+            if gone is not None:
+                delete(_u64(gone), handle["near"])
         for partition, seq in changes.delivered:
             delete(_u16(partition) + _u64(seq), handle["outbox"])
         for parcel in changes.outbox:
@@ -370,6 +406,9 @@ class RocksState:
             batch.put(key, value, self._handle["outbox"])
         for key, value in source._scan("content", b"", b"\xff" * 33, None) if contents else ():
             batch.put(key, value, self._handle["content"])
+        for key, value in source._scan("near", b"", b"\xff" * 9, None) if contents else ():
+            batch.put(key, value, self._handle["near"])
+        self._table = None
         self._db.write(batch)
         self._db.flush_wal(True)
 
@@ -473,6 +512,7 @@ class RocksState:
     def renew(self, family: str) -> None:
         """An empty family in place of one that cannot be read: its files are given up, whatever is in them."""
         self._heads.clear()
+        self._table = None
         self._handle.pop(family)
         self._family.pop(family).close()
         self._db.drop_column_family(family)
@@ -532,6 +572,15 @@ def salvage(directory: Path) -> list[str]:
     except Exception as error:  # as above
         raise StateError(f"{directory} cannot be salvaged: {error}") from error
     return sorted(path.name for path in (directory / "lost").glob("*") if path.suffix == ".sst")
+
+
+def _held(directory: Path) -> tuple[str, ...]:
+    """The families of a database that may be older than one of them; a reader cannot make it."""
+    try:
+        held = Rdict.list_cf(str(directory))
+    except Exception as error:  # as above
+        raise _explained(directory, str(error)) from error
+    return tuple(name for name in FAMILIES if name in held)
 
 
 def _explained(directory: Path, words: str) -> StateError:

@@ -29,9 +29,9 @@ from harvestman.policy.urls import host_of
 
 PAGES_A_BUCKET: Final = 1_000_000
 MOST_BUCKETS: Final = 256
-ROWS_BYTES: Final = 128 << 20
+ROWS_BYTES: Final = 64 << 20
 """Rows waiting to be written, in all."""
-GROUP_BYTES: Final = 32 << 20
+GROUP_BYTES: Final = 24 << 20
 """A row group."""
 FILES_OPEN: Final = 48
 ABOUT: Final = "dataset.json"
@@ -121,7 +121,7 @@ class _Writer:
 
     def add(self, page: Page, day: str, bucket: int) -> None:
         for table, rows in page_values(page).items():
-            size = (len(page.text) + 200) if table == "text" else 300 * len(rows)
+            size = (len(page.text) + 300) if table == "text" else 600 * len(rows)
             waiting = self._waiting.setdefault((table, day, bucket), _Rows())
             waiting.rows += rows
             waiting.size += size

@@ -57,6 +57,8 @@ class Row(msgspec.Struct):
     noindex: bool
     nofollow: bool
     duplicate_of: str | None
+    near_duplicate_of: str | None
+    distance: int | None
     links: list[LinkRow] | None = None
 
 
@@ -99,6 +101,7 @@ def _row(page: Page, links: bool) -> Row:
         page.url, url_hash(key(page.url)), host, site_of(host), page.status, page.fetched_at, page.content_type,
         page.charset, page.language, page.title, page.description, page.text, page.canonical, page.depth, page.digest,
         page.simhash, page.noindex, page.nofollow, page.duplicate_of,
+        page.near_duplicate_of, page.distance,
         [LinkRow(link.url, link.anchor, link.rel, link.kind) for link in page.links] if links else None,
     )  # fmt: skip
 
@@ -156,6 +159,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     "simhash": pa.uint64(),
     "noindex": pa.bool_(),
     "nofollow": pa.bool_(),
+    "distance": pa.int8(),
     "links": pa.list_(_LINK),
 }
 

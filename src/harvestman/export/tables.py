@@ -29,7 +29,8 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             ("url", _TEXT), ("url_hash", _TEXT), ("host", _TEXT), ("site", _TEXT), ("status", pa.int16()),
             ("fetched_at", _TIME), ("content_type", _TEXT), ("charset", _TEXT), ("language", _TEXT), ("title", _TEXT),
             ("description", _TEXT), ("canonical", _TEXT), ("depth", pa.int16()), ("digest", _TEXT),
-            ("simhash", pa.uint64()), ("noindex", pa.bool_()), ("nofollow", pa.bool_()), ("text_chars", pa.int32()),
+            ("simhash", pa.uint64()), ("noindex", pa.bool_()), ("nofollow", pa.bool_()), ("near_duplicate_of", _TEXT),
+            ("distance", pa.int8()), ("text_chars", pa.int32()),
             ("link_count", pa.int32()),
         ],
         metadata=METADATA,
@@ -57,7 +58,7 @@ def page_values(page: Page) -> dict[str, list[Values]]:
         "pages": [(
             url, name, host, site, page.status, at, page.content_type, page.charset, page.language, page.title,
             page.description, page.canonical, page.depth, page.digest, page.simhash, page.noindex,
-            page.nofollow, len(page.text), len(page.links),
+            page.nofollow, page.near_duplicate_of, page.distance, len(page.text), len(page.links),
         )],
         "text": [(url, name, at, page.digest, page.language, page.text)],
         "links": list(_links(page, url, name, site, at)),

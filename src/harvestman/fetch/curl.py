@@ -157,6 +157,7 @@ class Fetcher:
             (pycurl.NOSIGNAL, 1),
             (pycurl.USERAGENT, self._user_agent),
             (pycurl.PROXY, ""),
+            (pycurl.NOPROXY, ""),  # else libcurl obeys the environment's no_proxy
             (pycurl.DNS_CACHE_TIMEOUT, 0),
             (pycurl.FOLLOWLOCATION, 0),
             (pycurl.HTTP_CONTENT_DECODING, 0),
@@ -185,7 +186,7 @@ class Fetcher:
                 transfer = self._take(curl)
                 if transfer.headers is None:  # libcurl takes the end of the connection for the end of the head
                     self._answer(transfer, self._failure(transfer, FailureKind.TRUNCATED, "the head breaks off"))
-                elif transfer.status == PROXY_AUTHENTICATION and transfer.request.route.proxy:
+                elif transfer.status == PROXY_AUTHENTICATION and _through_http(transfer.request):
                     self._answer(transfer, self._failure(transfer, FailureKind.PROXY, "it does not know us (HTTP 407)"))
                 else:
                     self._answer(transfer, self._response(transfer))
@@ -207,7 +208,7 @@ class Fetcher:
         elif code in faults.CERTIFICATE and self._tolerates(transfer):
             self._retry_unverified(transfer, text)
         elif code == pycurl.E_OPERATION_TIMEDOUT:
-            self._answer(transfer, self._failure(transfer, FailureKind.TIMEOUT, transfer.stage()))
+            self._answer(transfer, self._late(transfer))
         else:
             kind = faults.kind_of(code, head_complete=transfer.headers is not None)
             self._answer(transfer, self._failure(transfer, kind, text or f"libcurl error {code}"))
@@ -261,6 +262,15 @@ class Fetcher:
         address = "" if request.route.proxy else request.address
         return Failure(request.url, kind, detail, address, transfer.started, self._now())
 
+    def _late(self, transfer: Transfer) -> Failure:
+        stage = transfer.stage()
+        kind = FailureKind.PROXY if transfer.route.proxy and stage == "no connection" else FailureKind.TIMEOUT
+        return self._failure(transfer, kind, stage)
+
+    def hold(self, size: int) -> None:
+        """So many bytes of answers are kept elsewhere (less than 0: no longer), and count as bodies under way."""
+        self._surroundings.held.bytes += size
+
     def _answer(self, transfer: Transfer, answer: Answer) -> None:
         """Hand the answer over in the next round of the loop and the handle back to the pool."""
         self._loop.call_soon(transfer.done, answer)
@@ -274,7 +284,7 @@ class Fetcher:
         late = [transfer for transfer in self._running.values() if transfer.deadline <= moment]
         for transfer in late:
             self._take(transfer.curl)
-            self._answer(transfer, self._failure(transfer, FailureKind.TIMEOUT, transfer.stage()))
+            self._answer(transfer, self._late(transfer))
         self._sweeper = self._loop.call_later(SWEEP, self._sweep) if self._running else None
 
     async def close(self) -> None:
@@ -296,3 +306,8 @@ class Fetcher:
             transfer.curl.close()
         self._pool.clear()
         await asyncio.sleep(0)
+
+
+def _through_http(request: Request) -> bool:
+    """Whether a proxy reads the answer on its way: it may be the proxy's own."""
+    return request.route.proxy.startswith("http") and request.url.startswith("http:")

@@ -99,13 +99,17 @@ class Resolver:
         patience: Seconds = _PATIENCE,
         tries: int = 3,
         ca_file: str | None = None,
+        families: Sequence[int] = (4, 6),
     ) -> None:
-        """`upstreams`: whom to ask, in this order; empty for the system's. `ca_file`: whom those over HTTPS trust."""
+        """`upstreams`: whom to ask, in this order; empty for the system's. `ca_file`: whom those over HTTPS trust.
+
+        `families`: of addresses that can be reached, the preferred first.
+        """
         self._now = now
         self._freshness = freshness
         self._hosts = hosts if hosts is not None else read_hosts(Path("/etc/hosts"))
         servers = upstreams or read_upstreams(Path("/etc/resolv.conf"))
-        self._wire = Wire(servers, patience=patience, tries=tries, ca_file=ca_file)
+        self._wire = Wire(servers, patience=patience, tries=tries, ca_file=ca_file, families=families)
         self._cache = _Recent(max_entries)
         self._asking: dict[str, asyncio.Task[Resolution]] = {}
         self.hits = 0

@@ -6,6 +6,7 @@ import asyncio
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 import dns.exception
@@ -17,12 +18,14 @@ import dns.rdataclass
 import dns.rdatatype
 
 from harvestman.fetch.doh import Doh
-from harvestman.fetch.nameservers import Failover, Https, Plain, Upstream
+from harvestman.fetch.nameservers import LARGEST, Failover, Https, Plain, Upstream
 from harvestman.model import Seconds
 
 _MALFORMED: Final = (dns.exception.DNSException, ValueError, IndexError, struct.error)
 AT_ONCE = 64
 """Questions under way: a thousand new hosts at once would only overflow the resolver's socket."""
+ENOUGH: Final = 16
+"""Addresses of a host that are kept: a hostile zone names thousands."""
 _PAYLOAD: Final = 1232
 """The largest UDP answer that passes every network unfragmented (DNS flag day 2020)."""
 
@@ -83,13 +86,18 @@ class _Endpoint(asyncio.DatagramProtocol):
         """An unreachable server shows as silence; the tries go on to the next one."""
 
 
+_KINDS: Final = {4: dns.rdatatype.A, 6: dns.rdatatype.AAAA}
+
+
 class Wire:
-    """Looks names up at the given servers. IPv4 is preferred: AAAA is asked only for names without A."""
+    """Looks names up at the given servers. The second family is asked for only where a name has none of the first."""
 
     def __init__(
-        self, upstreams: Sequence[Upstream], *, patience: Seconds, tries: int, ca_file: str | None = None
-    ) -> None:
+        self, upstreams: Sequence[Upstream], *, patience: Seconds, tries: int, ca_file: str | None = None,
+        families: Sequence[int] = (4, 6),
+    ) -> None:  # fmt: skip
         """`tries`: questions a look-up may cost; each upstream is tried at least once. `ca_file`: for HTTPS."""
+        self._kinds = [_KINDS[family] for family in families]
         self._failover = Failover(upstreams)
         self._patience = patience
         self._tries = max(tries, len(upstreams))
@@ -108,12 +116,13 @@ class Wire:
             return NoSuchName("not a host name")
         if not self._failover:
             return NoAnswer("no name server is configured")
-        found = await self._ask(name, dns.rdatatype.A)
-        if isinstance(found, Found) and not found.addresses:
-            found = await self._ask(name, dns.rdatatype.AAAA)
-        if isinstance(found, Found) and not found.addresses:
-            return NoSuchName("the name has no address")
-        return found
+        for kind in self._kinds:
+            found = await self._ask(name, kind)
+            if not isinstance(found, Found) or found.addresses:
+                return found
+        return NoSuchName(
+            "the name has no address" if len(self._kinds) > 1 else "no address that we can reach from here"
+        )
 
     async def _ask(self, name: dns.name.Name, kind: dns.rdatatype.RdataType) -> Lookup:
         result: Lookup = NoAnswer("no answer")
@@ -200,6 +209,8 @@ async def _over_tcp(query: dns.message.Message, server: Plain) -> dns.message.Me
         wire = query.to_wire()
         writer.write(len(wire).to_bytes(2, "big") + wire)
         size = int.from_bytes(await reader.readexactly(2), "big")
+        if size > LARGEST:
+            raise OSError("answer too long")
         return _answer(query, await reader.readexactly(size))
     except asyncio.IncompleteReadError as fault:
         raise OSError("TCP answer cut short") from fault
@@ -237,4 +248,4 @@ def _judge(message: dns.message.Message) -> Lookup:
         return NoAnswer("malformed answer")
     if chain.answer is None:
         return Found((), Seconds(0))
-    return Found(tuple(record.to_text() for record in chain.answer), Seconds(chain.minimum_ttl))
+    return Found(tuple(record.to_text() for record in islice(chain.answer, ENOUGH)), Seconds(chain.minimum_ttl))

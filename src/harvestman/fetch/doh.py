@@ -14,12 +14,10 @@ import pycurl
 
 from harvestman.fetch.certificates import default_ca_file
 from harvestman.fetch.drive import Drive
-from harvestman.fetch.nameservers import Https
+from harvestman.fetch.nameservers import LARGEST, Https
 from harvestman.model import Seconds
 
 _KIND: Final = "application/dns-message"
-_LARGEST: Final = 65_535
-"""Bytes in a DNS message, at most."""
 _CONNECTIONS: Final = 8
 """To one server, which are as many questions at once where it does not speak HTTP/2."""
 _LIFE: Final = 60
@@ -127,7 +125,7 @@ class _Body:
         self.bytes = bytearray()
 
     def take(self, part: bytes) -> int | None:
-        if len(self.bytes) + len(part) > _LARGEST:
+        if len(self.bytes) + len(part) > LARGEST:
             return -1  # ends the transfer
         self.bytes += part
         return None

@@ -13,6 +13,8 @@ from harvestman.errors import UsageError
 REST: Final = 30.0
 """Seconds that a name server which did not answer is left alone, as long as there is another."""
 _PORT: Final = 53
+LARGEST: Final = 8_192
+"""Bytes of an answer that are read, at most."""
 
 
 class Plain(NamedTuple):

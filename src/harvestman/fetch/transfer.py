@@ -68,6 +68,7 @@ class Transfer:
         "plain",
         "request",
         "route",
+        "sent",
         "share",
         "size",
         "started",
@@ -80,6 +81,8 @@ class Transfer:
     request: Request
     done: Callable[[Answer], None]
     started: Instant
+    sent: bool
+    """The request went out, or was about to."""
     first_byte: Instant | None
     deadline: float
     lines: list[bytes]
@@ -120,6 +123,7 @@ class Transfer:
         curl.setopt(pycurl.HEADERFUNCTION, self.on_header)
         curl.setopt(pycurl.WRITEFUNCTION, self.on_body)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self.on_socket)
+        curl.setopt(pycurl.PREREQFUNCTION, self.on_request)
 
     def begin(self, request: Request, done: Callable[[Answer], None], fields: Sequence[str]) -> None:
         """Forget the fetch before and become this one. Touches no libcurl option."""
@@ -134,6 +138,7 @@ class Transfer:
         """Forget what came so far: the same request goes out again."""
         limits = self.surroundings.limits
         self.deadline = self.surroundings.ticks() + limits.first_byte + self.request.route.slack
+        self.sent = False
         self.first_byte = None
         self.lines = []
         self.head_size = 0
@@ -164,12 +169,20 @@ class Transfer:
             return "head too slow"
         if self.curl.getinfo(pycurl.REQUEST_SIZE):
             return "no first byte"
-        return "no TLS handshake" if self.curl.getinfo(pycurl.NUM_CONNECTS) else "no connection"
+        return "no handshake" if self.curl.getinfo(pycurl.NUM_CONNECTS) else "no connection"
 
     def verify(self, on: bool) -> None:
         """Whether an invalid certificate ends the transfer. libcurl keeps the two kinds of connections apart."""
         self.curl.setopt(pycurl.SSL_VERIFYPEER, 1 if on else 0)
         self.curl.setopt(pycurl.SSL_VERIFYHOST, 2 if on else 0)
+
+    def on_request(self, *_: object) -> int:
+        """Just before a request goes out. Once: on a broken connection libcurl would repeat it at once."""
+        if self.sent:
+            self.verdict = FailureKind.CONNECT, "the connection broke before an answer"
+            return int(pycurl.PREREQFUNC_ABORT)
+        self.sent = True
+        return int(pycurl.PREREQFUNC_OK)
 
     def on_header(self, line: bytes) -> int | None:
         """Collect the head. Runs once per line: only the last line of a head takes the long way."""
@@ -226,8 +239,8 @@ class Transfer:
         held.bytes += size
         if self.size > self.body_cap:
             return self._overflow()
-        if held.bytes > self.surroundings.limits.held and self.size > _SMALL:
-            return self._refuse(FailureKind.TRUNCATED, "too many large bodies at once")
+        if held.bytes > self.surroundings.limits.held and self.size > _SMALL and not self.request.robots:
+            return self._refuse(FailureKind.CROWDED, "too many large bodies at once")
         return None if self.pieces % _BUNDLE else self._bundle()
 
     def _belied(self, head: bytes, claimed: str) -> int | None:

@@ -36,7 +36,8 @@ class _Door:
 
     def opens(self, now: float) -> float:
         if now < self.rests_until:
-            return self.rests_until
+            self.line = min(max(self.line, self.rests_until) + self.took / self.limit, self.rests_until + LINE)
+            return self.line
         most = 1 if self.failures else self.limit
         if self.inside < most:
             return now

@@ -417,13 +417,13 @@ class Frontier:
         elif decision.status in (Status.FETCHED, Status.DUPLICATE):
             assert host.record_of_site is not None  # a lease was looked for, or it was brought
             self.crawled += 1
-            record.behind = ()
+            record.behind, record.hops = (), 0
             sent = lease.etag, lease.last_modified
             self.learning.visited(host.partition, host.record_of_site, url, record, before, links, sent)
         elif decision.target:
             self.learning.redirected(url, record, decision.permanent)
         elif decision.status is Status.REDIRECTED:
-            record.due = Instant(0.0)  # it leads nowhere that we go
+            self.learning.redirected(url, record, permanent=True)  # it leads nowhere that we go: asked again rarely
         self.changes.records[url] = record
 
     async def settle_robots(self, lease: Lease, answer: Answer, body: bytes, chance: float) -> tuple[str, ...] | None:

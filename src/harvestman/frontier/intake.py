@@ -15,7 +15,7 @@ from harvestman.frontier.routing import Routed, Router
 from harvestman.frontier.seen import Seen
 from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
-from harvestman.model import Discovery, FailureKind, Instant, SiteRecord, Status, UrlId, UrlRecord, Visit
+from harvestman.model import LISTING, Discovery, FailureKind, Instant, SiteRecord, Status, UrlId, UrlRecord, Visit
 from harvestman.policy import budget, outcomes, revisit, traps, urgency
 from harvestman.policy.guard import Guard
 from harvestman.policy.urls import host_of
@@ -25,7 +25,6 @@ AT_ONCE = 1_000
 """URLs that fall due and are queued in one go."""
 SAME = 0.01
 """Seconds: State keeps dates to the millisecond."""
-SETTLED_FOR_GOOD = (Status.REFUSED,)
 
 
 class Intake:
@@ -98,6 +97,11 @@ class Intake:
         reason = self._guard.port_refusal(url)
         return None if reason is None else f"{FailureKind.GUARD}: {reason}"
 
+    def _opened(self, record: UrlRecord) -> bool:
+        """Whether the guard refused it and may not any more: what it stands for is said by the settings of a run."""
+        refused = record.visit is not None and record.visit.reason.startswith(FailureKind.GUARD)
+        return refused and self._closed_port(record.url) is None
+
     def _trap(self, site: SiteRecord, routed: Routed, now: Instant) -> str | None:
         """Why it is not even queued."""
         found, rules = routed.found, self._config.traps
@@ -153,7 +157,7 @@ class Intake:
         if found.behind and record.status is Status.PENDING and not record.behind:
             record.behind = found.behind
             self._staging.changes.records[url] = record
-        if found.job > record.job and record.status not in SETTLED_FOR_GOOD:
+        if found.job > record.job and (record.status is not Status.REFUSED or self._opened(record)):
             self._adopt(url, record, routed, site, now)
             return
         if found.cash > record.cash:
@@ -174,9 +178,10 @@ class Intake:
             self._staging.job(found.job).settled += 1
         record.cash = max(record.cash, found.cash)
         self._staging.changes.records[url] = record
+        kind = LISTING if record.kind == LISTING else "redirect"
         job, routed = self._jobs.get(found.job), self._router.route(
             Discovery(
-                target, found.depth, record.url, "redirect", found.hops + 1, found.job, found.cash,
+                target, found.depth, record.url, kind, found.hops + 1, found.job, found.cash,
                 behind=(*found.behind, record.url),
             )
         )  # fmt: skip

@@ -17,6 +17,7 @@ from harvestman.frontier.routing import Router
 from harvestman.frontier.staging import Staging
 from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Response
 from harvestman.policy import ladder, politeness, urls
+from harvestman.policy.outcomes import NOBODYS
 
 
 class RobotsDesk:
@@ -36,6 +37,9 @@ class RobotsDesk:
 
     async def settled(self, asked: Host, lease: Lease, answer: Answer, body: bytes) -> tuple[str, ...] | None:
         """Learn the rules; `asked` is the host that answered. Returns the sitemaps, None when there are no rules."""
+        if isinstance(answer, Failure) and answer.kind in NOBODYS:  # says nothing of the robots.txt: asked again
+            self._free(asked, answer.finished)
+            return None
         host = self._residents.get(urls.host_of(lease.origin)) or asked
         previous = await self._book.record(host.partition, lease.origin)
         if lease.hops and isinstance(answer, Failure) and answer.kind is FailureKind.GUARD:

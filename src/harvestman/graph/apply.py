@@ -94,13 +94,13 @@ async def apply(
     done = Applied()
     await _apply_to_sites(crawl, _sites(folder, graph, graph.ranking.site_floor), done)
     ranks, shares = PageRanks(folder, graph, graph.ranking.floor), Shares()
-    for state in crawl._states:
+    for state in crawl.states:
         for record in state.url_records():
             brought = ranks.brought(record.url) if record.status is Status.PENDING else None
             if brought is not None:
                 shares.count(record.cash, brought)
-    for state in crawl._states:
-        await _Desk(state, crawl._router, jobs, config, now).apply(ranks, shares, done)
+    for state in crawl.states:
+        await _Desk(state, crawl.router, jobs, config, now).apply(ranks, shares, done)
     return done
 
 
@@ -112,11 +112,11 @@ def _sites(folder: Folder, graph: GraphFile, floor: float) -> dict[str, float]:
 
 async def _apply_to_sites(crawl: StillCrawl, brought: dict[str, float], done: Applied) -> None:
     shares = Shares()
-    for state in crawl._states:
+    for state in crawl.states:
         for _, site in state.site_rows():
             if site.site in brought:
                 shares.count(site.cash, brought[site.site])
-    for state in crawl._states:
+    for state in crawl.states:
         for batch in _batches(row for row in state.site_rows() if row[1].site in brought):
             for _, site in batch:
                 site.cash = shares.of(brought[site.site])

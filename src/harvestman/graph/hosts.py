@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from harvestman.graph.rank import Hashes, Ints, Links, Longs, links_of, pairs, unpaired
+from harvestman.graph.rank import Hashes, Ints, Links, Longs, distinct, links_of, pairs, unpaired
 
 TOGETHER: Final = 1 << 22
 """Pairs of hosts that are gathered before they are added up."""
@@ -56,7 +56,7 @@ def standing(target: Ints, source: Ints, links: Longs, site_of: Ints) -> tuple[L
     foreign = site_of[target] != site_of[source]
     to, by = target[foreign], site_of[source[foreign]]
     in_links = np.bincount(to, weights=links[foreign], minlength=hosts).astype(np.int64)
-    linkers = unpaired(np.unique(pairs(to, by)))[0]
+    linkers = unpaired(distinct(pairs(to, by)))[0]
     return in_links, np.bincount(linkers, minlength=hosts).astype(np.int32)
 
 

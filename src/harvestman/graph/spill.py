@@ -75,11 +75,14 @@ class Spill:
 
     def __init__(self, place: Path, rules: Rules) -> None:
         self._place = place
-        self._words = rules.links
+        self._wordy = rules.links
         self._bins: list[list[bytes]] = [[] for _ in range(BINS)]
         self._binned = 0
         self._recent: set[int] = set()
-        self._links: list[tuple[int, int, int, str, str, str]] = []
+        self._to: list[int] = []
+        self._version: list[int] = []
+        self._what: list[int] = []
+        self._words: list[list[str]] = [[], [], []]
         self._schema = _LINK if rules.links else pa.schema(list(_LINK)[:3])
         self._writer = pa.ipc.new_file(place / "links.arrow", self._schema)
         # By version: a page that was fetched three times has three.
@@ -96,11 +99,20 @@ class Spill:
         self.dates.append(page.fetched_at)
         canonical = canonical_of(page)
         self.canonicals.append(self._met(canonical) if canonical else 0)
-        met, links, words = self._met, self._links, self._words
-        for link in page.links:
-            said = (link.anchor, link.rel, link.kind) if words else ("", "", "")
-            links.append((version, met(link.url), what_is(link, page), *said))
-        if len(links) >= BATCH:
+        links = page.links
+        names = [hash_of(link.url) for link in links]
+        for name, link in zip(names, links, strict=True):
+            if name not in self._recent:
+                self._throw(name, link.url)
+        self._to += names
+        self._version += [version] * len(names)
+        self._what += [what_is(link, page) for link in links]
+        if self._wordy:
+            anchors, rels, kinds = self._words
+            anchors += [link.anchor for link in links]
+            rels += [link.rel for link in links]
+            kinds += [link.kind for link in links]
+        if len(self._to) >= BATCH:
             self._write_links()
 
     def alias(self, url: str, target: str) -> None:
@@ -117,25 +129,26 @@ class Spill:
     def _met(self, url: str, fetched: bool = False) -> int:
         name = hash_of(url)
         if fetched or name not in self._recent:
-            self._bins[name >> 58].append(b"%016x%c%b\n" % (name, b"+-"[not fetched], url.encode()))
-            self._recent.add(name)
-            self._binned += 1
-            if self._binned >= BATCH:
-                self._write_bins()
-            if len(self._recent) >= RECENT:
-                self._recent.clear()
+            self._throw(name, url, fetched)
         return name
 
+    def _throw(self, name: int, url: str, fetched: bool = False) -> None:
+        """A URL into its bin."""
+        self._bins[name >> 58].append(b"%016x%c%b\n" % (name, b"+-"[not fetched], url.encode()))
+        self._recent.add(name)
+        self._binned += 1
+        if self._binned >= BATCH:
+            self._write_bins()
+        if len(self._recent) >= RECENT:
+            self._recent.clear()
+
     def _write_links(self) -> None:
-        if not self._links:
-            return
-        columns = list(zip(*self._links, strict=True))[: len(self._schema)]
-        arrays = [
-            pa.array(map(_utf8, column) if field.type == pa.string() else column, field.type)
-            for field, column in zip(self._schema, columns, strict=True)
-        ]
-        self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
-        self._links.clear()
+        numbers = (self._version, self._to, self._what)
+        arrays = [pa.array(column, field.type) for field, column in zip(self._schema, numbers, strict=False)]
+        arrays += map(_texts, self._words if self._wordy else ())
+        if self._to:
+            self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._version, self._to, self._what, self._words = [], [], [], [[], [], []]
 
     def _write_bins(self) -> None:
         for number, lines in enumerate(self._bins):
@@ -150,9 +163,12 @@ def _bin(place: Path, number: int) -> Path:
     return place / f"urls-{number:02d}"
 
 
-def _utf8(text: str) -> str:
-    """As UTF-8 can hold it: a page may carry half a surrogate pair."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+def _texts(column: list[str]) -> pa.Array:
+    """As UTF-8 can hold them: a page may carry half a surrogate pair."""
+    try:
+        return pa.array(column, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([text.encode("utf-8", "replace").decode() for text in column], pa.string())
 
 
 def urls(place: Path) -> Iterator[tuple[list[int], list[str], list[bool]]]:

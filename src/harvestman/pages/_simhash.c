@@ -11,13 +11,22 @@
 #define PRIME ((UINT64_C(1) << 61) - 1)
 #define PLANES 40 /* 2^40 shingles: more than any string holds */
 #define BATCH 8
+#define LEVELS 4 /* a shingle of level k weighs 4^k: lines of fewer than 8 words, 16, 32, and longer ones */
+#define LONG 32
+#define BINS 32
+#define WEAK 5 /* bits of each band of 16 that are named as the ones an edit would turn over first */
 
 typedef struct {
     uint64_t planes[PLANES];
-    uint64_t waiting[BATCH]; /* hashes not yet in the planes */
-    uint64_t count;
+    uint64_t waiting[LEVELS][BATCH]; /* hashes not yet in the planes */
+    uint64_t count[LEVELS];
+    uint64_t line[LONG]; /* hashes of a line whose level is not known yet */
+    uint64_t length;     /* words in that line ... */
+    int held;            /* ... and how many hashes they made */
     uint64_t before, last; /* the two words before the current one, oldest first */
     uint64_t words;
+    uint64_t least[BINS]; /* of the shingles of each bin the smallest hash, divided by the weight; ~0 for none */
+    unsigned char sample[BINS];
 } Sketch;
 
 static uint64_t shingle(uint64_t a, uint64_t b, uint64_t c)
@@ -38,13 +47,13 @@ static inline uint64_t add_two(uint64_t *sum, uint64_t a, uint64_t b)
 }
 
 /* Eight hashes at a time need no branch until the carry out of the third plane: a ripple for each would be mispredicted. */
-static void add_batch(Sketch *s)
+static void add_batch(Sketch *s, int level)
 {
-    uint64_t *p = s->planes, *w = s->waiting;
+    uint64_t *p = s->planes + 2 * level, *w = s->waiting[level];
     uint64_t fours_a = add_two(p + 1, add_two(p, w[0], w[1]), add_two(p, w[2], w[3]));
     uint64_t fours_b = add_two(p + 1, add_two(p, w[4], w[5]), add_two(p, w[6], w[7]));
     uint64_t carry = add_two(p + 2, fours_a, fours_b);
-    for (int k = 3; carry && k < PLANES; k++) {
+    for (int k = 3; carry && k < PLANES - 2 * level; k++) {
         uint64_t both = p[k] & carry;
         p[k] ^= carry;
         carry = both;
@@ -53,17 +62,61 @@ static void add_batch(Sketch *s)
         w[k] = 0;
 }
 
-static inline void count(Sketch *s, uint64_t hash)
+static inline void sample(Sketch *s, uint64_t hash, uint64_t value)
 {
-    s->waiting[s->count++ % BATCH] = hash;
-    if (s->count % BATCH == 0)
-        add_batch(s);
+    s->least[hash % BINS] = value;
+    s->sample[hash % BINS] = (unsigned char)(hash >> 5 & 0xFF ? hash >> 5 & 0xFF : 1);
+}
+
+static inline void count(Sketch *s, uint64_t hash, int level)
+{
+    uint64_t value = hash >> (5 + 2 * level);
+    if (value < s->least[hash % BINS]) /* seldom, after the first few */
+        sample(s, hash, value);
+    s->waiting[level][s->count[level]++ % BATCH] = hash;
+    if (s->count[level] % BATCH == 0)
+        add_batch(s, level);
+}
+
+static inline void count_all(Sketch *s, int level)
+{
+    for (int k = 0; k < s->held; k++)
+        count(s, s->line[k], level);
+}
+
+/* The level is written out, so that the compiler can work with it. */
+static void add_line(Sketch *s)
+{
+    if (s->length < 8)
+        count_all(s, 0);
+    else if (s->length < 16)
+        count_all(s, 1);
+    else if (s->length < LONG)
+        count_all(s, 2);
+    else
+        count_all(s, 3);
+    s->held = 0;
+}
+
+static inline void end_line(Sketch *s)
+{
+    add_line(s);
+    s->length = 0;
 }
 
 static inline void add_word(Sketch *s, uint64_t word)
 {
-    if (s->words >= 2)
-        count(s, shingle(s->before, s->last, word));
+    s->length++;
+    if (s->words >= 2) {
+        uint64_t hash = shingle(s->before, s->last, word);
+        if (s->length > LONG)
+            count(s, hash, LEVELS - 1);
+        else {
+            s->line[s->held++] = hash;
+            if (s->length == LONG)
+                add_line(s);
+        }
+    }
     s->before = s->last;
     s->last = word;
     s->words++;
@@ -152,8 +205,11 @@ static void read_words(Sketch *s, const unsigned char *p, const unsigned char *e
         }
         end_word(s, &word, inside);
         inside = 0;
-        if (c == 0)
+        if (c == 0) {
+            if (*p == '\n')
+                end_line(s);
             p++;
+        }
         else {
             if (classify(p) == WHOLE)
                 add_word(s, (uint64_t)p[0] << 16 | p[1] << 8 | p[2]);
@@ -161,56 +217,102 @@ static void read_words(Sketch *s, const unsigned char *p, const unsigned char *e
         }
     }
     end_word(s, &word, inside);
+    end_line(s);
 }
 
-static uint64_t majority(const Sketch *s)
+typedef struct {
+    uint64_t hash, weak;
+    unsigned char sample[BINS];
+} Print;
+
+/* The bits of one band with the narrowest majorities; of equal ones the lowest. */
+static uint64_t weakest(const uint64_t *margins)
 {
-    uint64_t result = 0;
-    for (int bit = 0; bit < 64; bit++) {
-        uint64_t ones = 0;
-        for (int k = 0; k < PLANES; k++)
-            ones += ((s->planes[k] >> bit) & 1) << k;
-        if (2 * ones > s->count)
-            result |= UINT64_C(1) << bit;
+    uint64_t chosen = 0;
+    for (int turn = 0; turn < WEAK; turn++) {
+        int best = -1;
+        for (int bit = 0; bit < 16; bit++)
+            if (!(chosen >> bit & 1) && (best < 0 || margins[bit] < margins[best]))
+                best = bit;
+        chosen |= UINT64_C(1) << best;
     }
-    return result;
+    return chosen;
 }
 
-static uint64_t sketch(const char *bytes, Py_ssize_t size)
+static Print majority(const Sketch *s)
 {
-    Sketch s = {{0}, {0}, 0, 0, 0, 0};
+    uint64_t total = 0, margins[64];
+    Print print = {0, 0, {0}};
+    for (int level = 0; level < LEVELS; level++)
+        total += s->count[level] << 2 * level;
+    for (int bit = 0; bit < 64; bit++) {
+        uint64_t twice = 0;
+        for (int k = 0; k < PLANES - 1; k++)
+            twice += ((s->planes[k] >> bit) & 1) << (k + 1);
+        if (twice > total)
+            print.hash |= UINT64_C(1) << bit;
+        margins[bit] = twice > total ? twice - total : total - twice;
+    }
+    for (int band = 0; band < 64; band += 16)
+        print.weak |= weakest(margins + band) << band;
+    for (int bin = 0; bin < BINS; bin++)
+        print.sample[bin] = s->sample[bin];
+    return print;
+}
+
+static Print sketch(const char *bytes, Py_ssize_t size)
+{
+    Sketch s = {{0}, {{0}}, {0}, {0}, 0, 0, 0, 0, 0, {0}, {0}};
+    for (int bin = 0; bin < BINS; bin++)
+        s.least[bin] = ~UINT64_C(0);
     read_words(&s, (const unsigned char *)bytes, (const unsigned char *)bytes + size);
     if (s.words == 0)
-        return 0;
+        return (Print){0, 0, {0}};
     if (s.words < 3) /* too short for a shingle: the words themselves, zero in front */
-        count(&s, shingle(0, s.before, s.last));
-    add_batch(&s);
+        count(&s, shingle(0, s.before, s.last), 0);
+    for (int level = 0; level < LEVELS; level++)
+        add_batch(&s, level);
     return majority(&s);
+}
+
+/* False with an exception set. */
+static int sketch_of(PyObject *text, Print *print)
+{
+    Py_ssize_t size;
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
+    if (bytes) {
+        *print = sketch(bytes, size);
+        return 1;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+        return 0;
+    PyErr_Clear(); /* lone surrogates: take them as they are */
+    PyObject *encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+    char *buffer;
+    int fine = encoded && PyBytes_AsStringAndSize(encoded, &buffer, &size) == 0;
+    if (fine)
+        *print = sketch(buffer, size);
+    Py_XDECREF(encoded);
+    return fine;
 }
 
 static PyObject *simhash(PyObject *module, PyObject *text)
 {
     (void)module;
-    Py_ssize_t size;
-    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
-    if (bytes)
-        return PyLong_FromUnsignedLongLong(sketch(bytes, size));
-    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-        return NULL;
-    PyErr_Clear(); /* lone surrogates: take them as they are */
-    PyObject *encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
-    char *buffer;
-    if (!encoded || PyBytes_AsStringAndSize(encoded, &buffer, &size) < 0) {
-        Py_XDECREF(encoded);
-        return NULL;
-    }
-    uint64_t result = sketch(buffer, size);
-    Py_DECREF(encoded);
-    return PyLong_FromUnsignedLongLong(result);
+    Print print;
+    return sketch_of(text, &print) ? PyLong_FromUnsignedLongLong(print.hash) : NULL;
+}
+
+static PyObject *fingerprint(PyObject *module, PyObject *text)
+{
+    (void)module;
+    Print print;
+    return sketch_of(text, &print) ? Py_BuildValue("(KKy#)", print.hash, print.weak, print.sample, (Py_ssize_t)BINS) : NULL;
 }
 
 static PyMethodDef methods[] = {
     {"simhash", simhash, METH_O, "simhash(text: str) -> int"},
+    {"fingerprint", fingerprint, METH_O, "fingerprint(text: str) -> tuple[int, int, bytes]"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -18,7 +18,7 @@ from .charset import decode
 from .directives import Directives, from_header, from_words
 from .language import language
 from .links import MAX_LINKS, LinkSet, base_of, collect
-from .simhash import simhash
+from .simhash import fingerprint
 from .sniff import kind_of
 
 MAX_BYTES = 2_000_000
@@ -79,14 +79,17 @@ def _page(markup: str, charset: str, url: str, header: Directives, agent: str) -
     # Too little to tell the pages of a site apart: the rest of the page does, and recognises copies of a list of links.
     whole = document.to_text().strip()
     _with_text(page, main or whole)
-    page.simhash = simhash(f"{page.title} {whole}" if main else whole)
-    return page
+    return _printed(page, f"{page.title} {whole}" if main else whole)
 
 
 def _with_text(parsed: Parsed, text: str) -> Parsed:
     parsed.text = text
     parsed.language = language(text)
-    parsed.simhash = simhash(text)
+    return _printed(parsed, text)
+
+
+def _printed(parsed: Parsed, text: str) -> Parsed:
+    parsed.simhash, parsed.weak, parsed.sample = fingerprint(text)
     return parsed
 
 

@@ -49,7 +49,7 @@ def text_of(body: bytes, limits: Limits | None = None) -> str:
     if b"%PDF-" not in body[:_MAGIC] or len(body) > limits.body:
         return ""
     told = (limits.pages, limits.text, max(1, int(limits.seconds)), limits.memory)
-    command = [sys.executable, "-m", __name__, *map(str, told)]
+    command = [sys.executable, "-I", "-m", __name__, *map(str, told)]
     quiet, patience = subprocess.DEVNULL, 2 * limits.seconds
     try:
         raw = subprocess.run(command, input=body, stdout=subprocess.PIPE, stderr=quiet, timeout=patience).stdout

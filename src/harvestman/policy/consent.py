@@ -48,7 +48,7 @@ def stays_home(config: Config, seeds: Iterable[str]) -> bool:
     """
     simulated = _simulated(config)
     narrow = config.scope in ("site", "host", "path")
-    at_home = simulated or narrow
+    at_home = (simulated or narrow) and all(proxy.url == "direct" for proxy in config.proxies)
     for seed in seeds:
         host = host_of(seed)
         at_home = at_home and ((simulated and host.endswith(".test")) or (narrow and _loopback(host)))

@@ -26,6 +26,7 @@ SLOWER = {
     FailureKind.PROTOCOL: 2.0,
     FailureKind.TRUNCATED: 1.0,
     FailureKind.PROXY: 1.0,
+    FailureKind.CROWDED: 30.0,
 }
 """What heals by itself, and how much slower than the usual back-off: a name comes back in minutes, a certificate in
 days; a connection that broke off may hold at once."""
@@ -34,6 +35,8 @@ _PASSING = frozenset({408, 425, 429, *range(500, 600)})
 
 THE_HOSTS = (FailureKind.DNS, FailureKind.CONNECT)
 """Failures that no page is to blame for."""
+NOBODYS = (FailureKind.PROXY, FailureKind.CROWDED)
+"""Failures that neither a page nor its host is to blame for."""
 
 
 def excused(lease: Lease, answer: Answer) -> bool:
@@ -42,7 +45,7 @@ def excused(lease: Lease, answer: Answer) -> bool:
     Then it is no attempt of the URL. The host's back-off and the sick list see to it that such tries stay few. A
     proxy's failure is nobody's behind it; the proxy is left alone for a while (`frontier.doors`).
     """
-    if isinstance(answer, Failure) and answer.kind is FailureKind.PROXY:
+    if isinstance(answer, Failure) and answer.kind in NOBODYS:
         return True
     if lease.failures == 0:
         return False

@@ -17,6 +17,7 @@ _OURS = frozenset(
         FailureKind.BAD_CONTENT,
         FailureKind.GUARD,
         FailureKind.PROXY,
+        FailureKind.CROWDED,
     }
 )
 """Failures that say nothing about the host's health."""

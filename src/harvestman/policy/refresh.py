@@ -14,7 +14,7 @@ SOON = Seconds(5.0)
 """A page that stays no longer than this is a redirect."""
 _LONGEST = 8_192
 _REFRESH = re.compile(
-    r"""\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)[0-9.]*[\s;,]+(?:url\s*=\s*)?(?:'([^']*)|"([^"]*)|(.+))""",
+    r"""\s*([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)[0-9.]*+[\s;,]+(?:url\s*=\s*)?(?:'([^']*)|"([^"]*)|(.+))""",
     re.IGNORECASE | re.DOTALL,
 )
 

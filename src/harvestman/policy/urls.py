@@ -41,7 +41,7 @@ _NOT_WEB = ("mailto:", "javascript:", "tel:", "data:")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _SLASHES = re.compile(r"[\x00-\x20]*(?:[/\\][\t\n\r]*){3,}")
 _AUTHORITY = re.compile(r"[^/?#\\]*//[^/?#\\]*")
-_CREDENTIALS = re.compile(r"(^https?:|[/\\]{2,})[^/\\?#]+@", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(^https?:[/\\]?|(?<![/\\])[/\\]{2,}+)[^/\\?#]+@", re.IGNORECASE)
 _PUNYCODE = re.compile(r"xn--", re.IGNORECASE)
 _MASK = "xq--zq--"
 

@@ -200,7 +200,7 @@ class _Reading:
                 rows = page_values(page)
                 group["pages"].append((*rows["pages"][0], page.text))
                 group["links"] += rows["links"]
-                size += len(page.text) + 300 * (1 + len(page.links))
+                size += len(page.text) + 600 * (1 + len(page.links))
                 told += 1
             self.end = frame.end
             if size >= GROUP_BYTES:

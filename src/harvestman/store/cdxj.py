@@ -20,16 +20,17 @@ from .records import parse_record, response_of
 INDEX = "index.cdxj"
 _INDEXED = ("response", "revisit")
 _WWW = re.compile(r"www\d*\.")
-_SLASHES = re.compile(r"/{2,}")
 _MIME_END = re.compile(r"[;\s]")
 _SESSIONS = [
-    re.compile(rf"{name}(?:&|$)")
+    re.compile(rf"(.*){name}(?:&|$)")
     for name in (
         "jsessionid=[0-9a-z]{32}", "phpsessid=[0-9a-z]{32}", "sid=[0-9a-z]{32}", "aspsessionid[a-z]{8}=[a-z]{24}",
         "cfid=[^&]+&cftoken=[^&]+",
     )
 ]  # fmt: skip
-_ASPX_SESSION = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/[^?]+\.aspx)|/\([0-9a-z]{24}\)(?=/[^?]+\.aspx)")
+_ASPX_SESSIONS = [
+    re.compile(rf"(.*)/\({name}\)(?=/[^?]+\.aspx)") for name in (r"(?:[a-z]\([0-9a-z]{24}\))+", "[0-9a-z]{24}")
+]
 """Session ids. Replay tools leave them out of the keys they look for, so they must not be in ours."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ESCAPED = {code: f"%{code:02x}" for code in (*range(0x21), *range(0x7F, 0x100), ord("#"), ord("%"))}
@@ -59,19 +60,32 @@ def surt(url: str) -> str:
     parts = urlsplit(url)
     host = _WWW.sub("", (parts.hostname or "").lower(), count=1) if parts.hostname else ""
     port = f":{parts.port}" if parts.port and parts.port != _DEFAULT_PORTS.get(parts.scheme) else ""
-    path = _ASPX_SESSION.sub("", _SLASHES.sub("/", _evened(parts.path))) or "/"
+    path = _without(_ASPX_SESSIONS, _plain_path(_evened(parts.path))) or "/"
     path = path[:-1] if len(path) > 1 and path.endswith("/") else path
-    query = _without_session(_evened(parts.query))
+    query = _without(_SESSIONS, _evened(parts.query))
     query = "&".join(sorted(query.split("&"), key=lambda pair: tuple(pair.split("=", 1))))
     return f"{','.join(reversed(host.split('.')))}{port}){path}{'?' + query if query else ''}"
 
 
-def _without_session(query: str) -> str:
-    for pattern in _SESSIONS:
-        found = list(pattern.finditer(query))
-        if found:  # of several the last, as others do it
-            query = query[: found[-1].start()] + query[found[-1].end() :]
-    return query
+def _without(patterns: list[re.Pattern[str]], text: str) -> str:
+    """Without what the patterns match behind their group; of several matches the last, as others do it."""
+    for pattern in patterns:
+        found = pattern.match(text)
+        if found:
+            text = found[1] + text[found.end() :]
+    return text
+
+
+def _plain_path(path: str) -> str:
+    """Without empty steps and dots: an escaped slash may have hidden them from us, not from others."""
+    steps: list[str] = []
+    for step in path.split("/"):
+        if step == "..":
+            steps = steps[:-1]
+        elif step != ".":
+            steps.append(step)
+    kept = [step for step in steps if step]
+    return "/" + "/".join(kept) + ("/" if path.endswith("/") and kept else "")
 
 
 def _evened(text: str) -> str:

@@ -25,6 +25,8 @@ class Frame(NamedTuple):
 
     start: int
     end: int
+    checksum: int
+    """Of its bytes on disk: by it a reader that comes back knows that it is still the same."""
     packed: bytes
     """The list of pages, not yet decoded: who looks for one URL can tell from the bytes whether it is in there."""
 
@@ -45,5 +47,5 @@ def frames(path: Path, start: int = 0, end: int | None = None) -> Iterator[Frame
             body = file.read(length)
             if len(body) < length or crc32(body) != checksum:
                 return
-            yield Frame(start, after, unpack.decompress(body))
+            yield Frame(start, after, checksum, unpack.decompress(body))
             start = after
