@@ -79,6 +79,8 @@ WARM_UP = 12
 GROWTH = 96 << 20
 KEPT = 64
 CLEAN = answer(b"<p>clean")
+PAUSE = 0.3
+"""Seconds before a host is asked again, less than any crawl leaves: what a server sends too much is there by then."""
 ENOUGH = 10
 """Failures after which there is no point in going on."""
 
@@ -248,7 +250,7 @@ class Fuzz:
         for again in range(8):
             if not hosts:
                 return
-            await asyncio.sleep(again)
+            await asyncio.sleep(PAUSE + again)
             wanted = [(-1 - host, f"http://h{host}.test:{self._port}/clean") for host in hosts]
             replies = {-1 - number: reply for number, reply in await self._fetch(wanted)}
             hosts = [host for host in hosts if _is_late(replies.get(host))]
@@ -261,7 +263,8 @@ class Fuzz:
 
 
 def _is_late(reply: Answer | None) -> bool:
-    return isinstance(reply, Failure) and reply.kind is FailureKind.TIMEOUT
+    """Or its connection broke, which is said and not tried again at once."""
+    return isinstance(reply, Failure) and reply.kind in (FailureKind.TIMEOUT, FailureKind.CONNECT)
 
 
 def _word(reply: Answer, taken: Taken) -> str:
