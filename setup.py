@@ -1,4 +1,4 @@
-"""The three compiled files. They are optional: without a C compiler pure-Python twins give identical results, slower."""
+"""The three compiled files. They are optional: without a C compiler Python twins give the same results, slower."""
 
 from setuptools import Extension, setup
 

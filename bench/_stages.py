@@ -32,6 +32,7 @@ RULES = (
     # (policy/urls) have no rule, so their time goes to whoever called them.
     Rule("fetch/dns.py", "", "dns"),
     Rule("fetch/dnswire.py", "", "dns"),
+    Rule("fetch/doh.py", "", "dns"),
     Rule("fetch/nameservers.py", "", "dns"),
     Rule("fetch/decode.py", "", "decode"),
     Rule("harvestman/fetch/", "", "net + loop"),

@@ -340,7 +340,9 @@ _TABLES: dict[str, type[msgspec.Struct]] = {"proxies": Proxy, "regions": Region}
 """Settings that are lists of tables."""
 _REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
-_TAKEN = frozenset({"export", "jobs", "lock", "logs", "pages", "regions", "seen", "state", "warc"})
+_TAKEN = frozenset(
+    {"corpus", "corpus.part", "export", "graph", "jobs", "lock", "logs", "pages", "regions", "seen", "state", "warc"}
+)
 """What a crawl keeps below its data directory."""
 _PROXY = re.compile(r"(?:socks5h|https?)://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\]):[0-9]{1,5}")
 _PATTERN = re.compile(r"\*|(?:\*\.)?[^*/:\s]+|\[?[0-9A-Fa-f:.]+\]?")

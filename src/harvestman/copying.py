@@ -46,12 +46,11 @@ class Copying:
     def _nearest(self, print: Print, held: Sequence[Found]) -> list[Found]:
         """Those that it is a near-duplicate of, the nearest first."""
         known = [each for each in held if each[1] not in self._pending]
-        known += [
-            (copies.distance(print, simhash), simhash, near)
-            for simhash, near in self._pending.items()
-            if near is not None
-        ]
-        alike = [each for each in known if copies.alike(print, each[1], each[2].sample)]
+        for far, simhash in copies.neighbours(print, self._pending):
+            near = self._pending[simhash]
+            if near is not None:
+                known.append((far, simhash, near))
+        alike = [each for each in known if copies.shared(print.sample, each[2].sample) >= copies.SHARED]
         return sorted(alike, key=lambda each: each[:2])
 
     async def _place(self, page: Page, print: Print, url: str, found: list[Found]) -> None:

@@ -7,7 +7,7 @@ state/w00 ...   RocksDB, one per worker
 seen/w00.bloom  snapshots of the seen-filter
 warc/           raw records, *.warc.gz, and index.cdxj
 pages/          parsed pages, *.pages
-graph/          the link graph and its ranks, if they were asked for
+graph/          the link graph and its ranks; corpus/, query/, export/: what their verbs made
 eu/             warc/ and pages/ of a region that keeps its content apart (`content = "eu"`)
 """
 

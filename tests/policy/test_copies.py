@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harvestman.model import Instant, SiteKey, SiteRecord
-from harvestman.policy.copies import FARTHEST, Copy, Print, alike, distance, esteem, shared, stands
+from harvestman.policy.copies import FARTHEST, Copy, Print, alike, distance, esteem, neighbours, shared, stands
 
 A, B = SiteKey("a.test"), SiteKey("b.test")
 FULL = bytes(range(1, 33))
@@ -24,6 +24,15 @@ def site(name: SiteKey, cash: float) -> SiteRecord:
 def test_weak_bits_do_not_count() -> None:
     assert distance(Print(0b1111, 0b0011, FULL), 0) == 2
     assert distance(Print(0b1111, 0, FULL), 0) == 4
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**64 - 1)), st.integers(0, 63))
+def test_neighbours_are_those_within_the_farthest(simhash: int, weak: int, others: list[int], bit: int) -> None:
+    print = Print(simhash, weak, FULL)
+    known = [*others, simhash ^ 1 << bit]
+    near = [(distance(print, other), other) for other in known if distance(print, other) <= FARTHEST]
+    assert neighbours(print, known) == near
+    assert near
 
 
 @pytest.mark.parametrize(

@@ -26,15 +26,20 @@ class _Model(Protocol):
 
 def language(text: str) -> str:
     """The ISO 639-1 code of a text's language; '' when it is too short to say or the model is unsure."""
-    sample = " ".join(text[:_SAMPLE].split())
+    code, sure = told(text[:_SAMPLE])
+    return code if sure >= _SURE and len(code) == 2 else ""
+
+
+def told(text: str) -> tuple[str, float]:
+    """The model's word and how sure it is: a code of two letters, or of three where there are no two."""
+    sample = " ".join(text.split())
     if len(sample) < _SHORTEST:
-        return ""
+        return "", 0.0
     labels, chances = _model().predict(_printable(sample))
-    if not labels or chances[0] < _SURE:
-        return ""
+    if not labels:
+        return "", 0.0
     code = labels[0].removeprefix("__label__")
-    code = _DIALECTS.get(code, code)
-    return code if len(code) == 2 else ""
+    return _DIALECTS.get(code, code), min(1.0, float(chances[0]))
 
 
 def _printable(sample: str) -> str:

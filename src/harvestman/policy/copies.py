@@ -8,6 +8,7 @@ figures; docs/near_duplicates.md says it at length.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -42,6 +43,12 @@ class Copy:
 def distance(print: Print, simhash: int) -> int:
     """How many of the firm bits differ."""
     return ((print.simhash ^ simhash) & ~print.weak).bit_count()
+
+
+def neighbours(print: Print, simhashes: Iterable[int]) -> list[tuple[int, int]]:
+    """Those that are near enough: (how far, SimHash). The hot loop: it runs for every two pages of a group."""
+    own, firm = print.simhash, ~print.weak
+    return [(far, other) for other in simhashes if (far := ((own ^ other) & firm).bit_count()) <= FARTHEST]
 
 
 def shared(one: bytes, other: bytes) -> float:
