@@ -245,7 +245,7 @@ class Fuzz:
             path.unlink()
 
     async def _check_clean(self, numbers: range) -> None:
-        """A clean page of every host: what went before must not show in it. One that is late is asked again."""
+        """A clean page of every host: what went before must not show in it. Who spoils its own is asked again."""
         hosts = list(range(min(HOSTS, len(numbers))))
         for again in range(8):
             if not hosts:
@@ -253,7 +253,7 @@ class Fuzz:
             await asyncio.sleep(PAUSE + again)
             wanted = [(-1 - host, f"http://h{host}.test:{self._port}/clean") for host in hosts]
             replies = {-1 - number: reply for number, reply in await self._fetch(wanted)}
-            hosts = [host for host in hosts if _is_late(replies.get(host))]
+            hosts = [host for host in hosts if _spoiled(replies.get(host))]
             for host, reply in replies.items():
                 clean = isinstance(reply, Response) and reply.head + reply.body == CLEAN
                 if not clean and host not in hosts:
@@ -262,9 +262,12 @@ class Fuzz:
             self.failures.append((-1, f"batch {numbers}: hosts {hosts} do not answer any more"))
 
 
-def _is_late(reply: Answer | None) -> bool:
-    """Or its connection broke, which is said and not tried again at once."""
-    return isinstance(reply, Failure) and reply.kind in (FailureKind.TIMEOUT, FailureKind.CONNECT)
+def _spoiled(reply: Answer | None) -> bool:
+    """A failure that may be of its own making: it was late, its connection broke as the request went out, or it still
+    went on with an answer that was over, so that the next one began with no status line. Another answer's bytes as a
+    page would be none of these.
+    """
+    return isinstance(reply, Failure) and reply.kind in (FailureKind.TIMEOUT, FailureKind.CONNECT, FailureKind.PROTOCOL)
 
 
 def _word(reply: Answer, taken: Taken) -> str:
