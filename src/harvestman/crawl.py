@@ -19,7 +19,7 @@ from harvestman.fetch.decode import decode
 from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.seen import Keeper
 from harvestman.harvest import Handed, Harvest, Taken
-from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Page, Response, Status, Tally
+from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Origin, Page, Response, Status, Tally
 from harvestman.policy import outcomes
 from harvestman.ports import Bus, Changes, Clock, State
 from harvestman.store.pages import PageLog
@@ -106,6 +106,8 @@ class Crawler:
                 await self._take_robots(lease, answer)
         handed: list[Handed] = [(lease, lease.record, answer, None) for lease, answer in answers if lease.record]
         group = await self._take_pages(handed) if handed else []
+        while self._frontier.unlisted:
+            await self._list(*self._frontier.unlisted.pop())
         if now >= self._ripe_at:
             self._ripe_at = now + RIPEN_EVERY
             await self._frontier.ripen(now)
@@ -139,6 +141,10 @@ class Crawler:
         links = [link for taken in group for link in taken.links]
         self.tally.discovered += await self._dispatch.route(links, self._clock.now())
 
+    async def _list(self, origin: Origin, named: Sequence[str], job: int, depth: int) -> None:
+        links = self._harvest.sitemaps(origin, named, job, depth)
+        self.tally.discovered += await self._dispatch.route(links, self._clock.now())
+
     async def _take_robots(self, lease: Lease, answer: Answer) -> None:
         self.tally.robots += 1
         chance = self._harvest.chance()
@@ -156,8 +162,8 @@ class Crawler:
         body = decode(answer.body, answer.headers.get("content-encoding", ""))
         if isinstance(body, bytes):
             named = await self._frontier.settle_robots(lease, answer, body, chance)
-            links = self._harvest.sitemaps(lease, named) if named is not None else []
-            self.tally.discovered += await self._dispatch.route(links, self._clock.now())
+            if named is not None:
+                await self._list(lease.origin, named, lease.job, lease.depth)
         else:
             # Rules we cannot read may forbid anything.
             unread = FailureKind.PROTOCOL, f"robots.txt cannot be decoded: {body.reason}"

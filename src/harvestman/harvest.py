@@ -28,6 +28,7 @@ from harvestman.model import (
     Instant,
     Lease,
     Link,
+    Origin,
     Page,
     Parsed,
     RecordRef,
@@ -430,12 +431,12 @@ class Harvest:
         if not self._offer(taken.links, found):
             taken.decision = Decision(Status.REDIRECTED, f"leads out of scope: {target}")
 
-    def sitemaps(self, lease: Lease, named: Sequence[str]) -> list[Routed]:
+    def sitemaps(self, origin: Origin, named: Sequence[str], job: int, depth: int) -> list[Routed]:
         """Where the sitemaps of an origin are, as its robots.txt says."""
         links: list[Routed] = []
-        if self._config.sources.sitemaps and lease.depth < self._jobs.get(lease.job).max_depth:
-            for url in sources(lease.origin, named):
-                found = Discovery(url, lease.depth, f"{lease.origin}/robots.txt", LISTING, 0, lease.job)
+        if self._config.sources.sitemaps and depth < self._jobs.get(job).max_depth:
+            for url in sources(origin, named):
+                found = Discovery(url, depth, f"{origin}/robots.txt", LISTING, 0, job)
                 self._offer(links, found)
         return links
 

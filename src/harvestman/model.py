@@ -405,6 +405,8 @@ class RobotsRecord(msgspec.Struct, array_like=True):
     """The last try failed in a way that forbids everything (5xx, 429, DNS, network)."""
     reason: str = ""
     unreachable_since: Instant = Instant(0.0)
+    job: int = 1
+    """The newest job that was told of its sitemaps."""
 
 
 class Discovery(msgspec.Struct, array_like=True, frozen=True, gc=False):

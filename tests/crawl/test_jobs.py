@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from simweb import SimWeb, sim_web
+from stages.rawserver import RawServer, page
 
 from harvestman.cli import jobstand
-from harvestman.config import Config
+from harvestman.config import Config, Limits, Politeness
 from harvestman.jobs import Jobs, Terms
 from harvestman.layout import Layout
-from harvestman.model import Instant, Job
+from harvestman.model import Instant, Job, Seconds
 from harvestman.policy.urls import host_of
 from harvestman.store.pages import read_pages
 from harvestman.supervise import Ending, Supervisor
@@ -166,3 +167,28 @@ def test_pages_come_while_seeds_are_still_being_read(tmp_path: Path) -> None:
         ending = asyncio.run(Watched(config, layout).run())
     assert (ending.reason, ending.progress.run_pages) == ("max-pages", 1)
     assert 0 < jobstand.look(layout)[0].seeds_taken < 1
+
+
+@pytest.mark.slow
+def test_a_new_job_reads_the_sitemaps_of_a_site_whose_robots_txt_is_known(tmp_path: Path) -> None:
+    async def scene() -> set[str]:
+        async with RawServer({"*": page(status="404 Not Found")}).listening() as server:
+            home = f"http://127.0.0.1:{server.port}"
+            listing = f"<urlset><url><loc>{home}/orphan</loc></url></urlset>"
+            server.replies |= {
+                "/": page(b"<p>home"), "/orphan": page(b"<p>orphan"), "/list.xml": page(listing.encode(), "text/xml"),
+                "/robots.txt": page(f"Sitemap: {home}/list.xml\n".encode(), "text/plain"),
+            }  # fmt: skip
+            config = Config(
+                seeds=(f"{home}/",), data=str(tmp_path / "data"), allow=("127.0.0.0/8",),
+                politeness=Politeness(delay=Seconds(0.1)), limits=Limits(patience=Seconds(2.0)),
+            )  # fmt: skip
+            layout = prepare(config, [f"{home}/"], Terms(max_depth=0, scope="host"))
+            await Watched(config, layout).run()
+            assert not any(b"/orphan" in head for head in server.heads)
+            add(layout, Terms("deeper", max_depth=2, scope="host"), f"{home}/")
+            await Watched(config, layout).run()
+            assert sum(b"/robots.txt" in head for head in server.heads) == 1
+        return {each.url.removeprefix(home) for each in read_pages(tmp_path / "data" / "pages")}
+
+    assert "/orphan" in asyncio.run(scene())

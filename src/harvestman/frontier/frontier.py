@@ -91,6 +91,8 @@ class Frontier:
         self._doors = Doors(self._egress, config.retry)
         self._leased = 0
         self.blocked = 0
+        self.unlisted: list[tuple[Origin, tuple[str, ...], int, int]] = []
+        """Sitemaps of an origin whose robots.txt was there before a job came to it, with the job and its depth."""
         self.crawled = 0
         """Pages of this worker so far, in all runs."""
         self.region = ""
@@ -225,7 +227,12 @@ class Frontier:
                 self._schedule.push(host, host.clock.next_allowed)
                 return None
             if not self._refused(host, site, entry.rules.verdict(urls.path_of(record.url)), now):
-                return self._within_budget(host, site, now)
+                lease = self._within_budget(host, site, now)
+                if lease is not None and record.job > entry.record.job:
+                    entry.record.job = record.job
+                    self.changes.robots[origin] = (host.partition, entry.record)
+                    self.unlisted.append((origin, entry.rules.sitemaps, record.job, record.depth))
+                return lease
         self._residents.idle(host)
         return None
 

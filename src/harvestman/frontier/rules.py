@@ -47,6 +47,7 @@ class RobotsDesk:
             detail = f"robots.txt leads to {answer.url}: {answer.detail}"
             answer = replace(answer, kind=FailureKind.CONNECT, detail=detail)
         record = ladder.settle(lease.origin, previous, answer, body, answer.finished, self._config.caches.robots)
+        record.job = max(lease.job, previous.job if previous else 0)
         entry = self._book.learn(record)
         self._staging.changes.robots[lease.origin] = (host.partition, record)
         self.obey(host, entry)

@@ -1,7 +1,4 @@
-"""The page log read frame by frame, from a place and up to one: for readers that remember how far they came.
-
-`pages` writes the frames and says what they look like; it reads them all, this reads some.
-"""
+"""The frames of a page log: length(4) crc32(4) zstd(msgpack list[Page]), read from a place and up to one."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ import zstandard
 
 from harvestman.model import Page
 
-_HEAD = Struct(">II")
+HEAD = Struct(">II")
 _decode = msgspec.msgpack.Decoder(list[Page]).decode
 
 
@@ -39,9 +36,9 @@ def frames(path: Path, start: int = 0, end: int | None = None) -> Iterator[Frame
     unpack = zstandard.ZstdDecompressor()
     with path.open("rb") as file:
         file.seek(start)
-        while len(head := file.read(_HEAD.size)) == _HEAD.size:
-            length, checksum = _HEAD.unpack(head)
-            after = start + _HEAD.size + length
+        while len(head := file.read(HEAD.size)) == HEAD.size:
+            length, checksum = HEAD.unpack(head)
+            after = start + HEAD.size + length
             if not length or (end is not None and after > end):
                 return
             body = file.read(length)

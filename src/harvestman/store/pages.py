@@ -1,6 +1,6 @@
 """Parsed pages on disk: an append-only log of frames, one frame per group of pages.
 
-A frame is length(4) crc32(4) zstd(msgpack list[Page]). Frames beyond the committed position are cut on the next start
+`frames` says what a frame looks like. Frames beyond the committed position are cut on the next start
 and made again from the raw records, so the log never holds a page that State does not know.
 """
 
@@ -10,17 +10,15 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from struct import Struct
 from zlib import crc32
 
 import msgspec
 import zstandard
 
 from harvestman.model import Page
+from harvestman.store.frames import HEAD, frames
 
-_HEAD = Struct(">II")
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Page]).decode
 SUFFIX = ".pages"
 
 
@@ -49,7 +47,7 @@ class PageLog:
         if not pages:
             return
         body = self._zstd.compress(_encode(pages))
-        frame = _HEAD.pack(len(body), crc32(body)) + body
+        frame = HEAD.pack(len(body), crc32(body)) + body
         written = 0
         while written < len(frame):  # a full disk takes a part, and says so only the next time
             written += os.write(self._file, frame[written:])
@@ -100,12 +98,6 @@ class PageLog:
 
 def read_pages(directory: Path) -> Iterator[Page]:
     """Every page of a crawl, worker by worker, in the order they were parsed. A torn last frame is left out."""
-    unpack = zstandard.ZstdDecompressor()
     for path in sorted(directory.glob(f"*{SUFFIX}")):
-        with path.open("rb") as file:
-            while len(head := file.read(_HEAD.size)) == _HEAD.size:
-                length, checksum = _HEAD.unpack(head)
-                body = file.read(length)
-                if not length or len(body) < length or crc32(body) != checksum:
-                    break
-                yield from _decode(unpack.decompress(body))
+        for frame in frames(path):
+            yield from frame.pages()
