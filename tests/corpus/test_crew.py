@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
-from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
+from corpus.deeds import work
+
 from harvestman.corpus.crew import Crew
-
-
-def work(task: tuple[str, str], done: Synchronized[int]) -> None:
-    deed, where = task
-    if deed == "die":
-        os.abort()
-    time.sleep({"linger": 0.3, "sleep": 30.0}.get(deed, 0.0))
-    Path(where).write_text(deed)
-    with done.get_lock():
-        done.value += 1
 
 
 def test_a_crew(tmp_path: Path) -> None:

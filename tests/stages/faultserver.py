@@ -54,8 +54,8 @@ _ENDLESS: dict[str, tuple[bytes, bytes]] = {
 }
 """What comes first, and what comes then for ever."""
 ENDLESS_KINDS: dict[str, frozenset[str]] = {
-    "body": frozenset({"too_large", "truncated"}),
-    "huge-chunk": frozenset({"too_large", "truncated"}),
+    "body": frozenset({"too_large", "crowded"}),
+    "huge-chunk": frozenset({"too_large", "crowded"}),
     "chunk-extension": frozenset({"timeout", "truncated", "protocol"}),
     "chunk-zeros": frozenset({"truncated", "protocol"}),
     **dict.fromkeys(set(_ENDLESS) - {"body", "huge-chunk", "chunk-extension", "chunk-zeros"}, frozenset({"protocol"})),

@@ -292,7 +292,7 @@ def test_a_thousand_faults_at_once(server: tuple[Faults, str], tmp_path: Path) -
             *faults.drips(),
             *faults.endless(),
             *faults.wrong(),
-            *faults.bombs("truncated"),
+            *faults.bombs("crowded"),
             *faults.handshakes(),
         ]
     wanted += [faults.plain("", "ok") for _ in range(1000 - len(wanted))]

@@ -15,7 +15,7 @@ from harvestman.frontier.hosts import Errand, Host, Place
 from harvestman.frontier.residents import Residents
 from harvestman.frontier.routing import Router
 from harvestman.frontier.staging import Staging
-from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Response
+from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Response, RobotsRecord
 from harvestman.policy import ladder, politeness, urls
 from harvestman.policy.outcomes import NOBODYS
 
@@ -37,11 +37,12 @@ class RobotsDesk:
 
     async def settled(self, asked: Host, lease: Lease, answer: Answer, body: bytes) -> tuple[str, ...] | None:
         """Learn the rules; `asked` is the host that answered. Returns the sitemaps, None when there are no rules."""
-        if isinstance(answer, Failure) and answer.kind in NOBODYS:  # says nothing of the robots.txt: asked again
-            self._free(asked, answer.finished)
-            return None
         host = self._residents.get(urls.host_of(lease.origin)) or asked
         previous = await self._book.record(host.partition, lease.origin)
+        if isinstance(answer, Failure) and answer.kind in NOBODYS:
+            self._note(host, lease, answer, previous)
+            self._free(asked, answer.finished)
+            return None
         if lease.hops and isinstance(answer, Failure) and answer.kind is FailureKind.GUARD:
             # Its robots.txt leads where we may not go, which says nothing against the host itself.
             detail = f"robots.txt leads to {answer.url}: {answer.detail}"
@@ -59,6 +60,13 @@ class RobotsDesk:
         if host is not asked and host.place is Place.IDLE:
             self._free(host, answer.finished)
         return None if record.unreachable else entry.rules.sitemaps
+
+    def _note(self, host: Host, lease: Lease, answer: Failure, previous: RobotsRecord | None) -> None:
+        """It could not even be tried, which says nothing of it: it is asked for again, and `why` knows the reason."""
+        record = previous or RobotsRecord(lease.origin, b"", Instant(0.0), answer.finished, Instant(0.0), job=lease.job)
+        record.tried_at, record.reason = answer.finished, f"{answer.kind}: {answer.detail}"
+        self._book.learn(record)
+        self._staging.changes.robots[lease.origin] = (host.partition, record)
 
     async def moved(self, asked: Host, lease: Lease, answer: Response, target: str) -> None:
         """Ask for it where it is now, in turn and at the pace of the host it is on."""

@@ -62,7 +62,8 @@ def after(
     if isinstance(answer, Failure) and answer.kind is FailureKind.PROXY:
         # The host was not asked: neither its failures nor its pace have changed.
         delay = max(clock.delay, floor)
-        return replace(clock, next_allowed=max(clock.next_allowed, Instant(now + delay)), delay=delay)
+        later = max(clock.next_allowed, clock.sick_until, Instant(now + delay))
+        return replace(clock, next_allowed=later, delay=delay)
     if unhealthy(answer):
         return _after_failure(clock, answer, floor, rules, retry, chance)
     delay = _adapted(max(clock.delay, floor), answer, floor, rules)
