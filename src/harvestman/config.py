@@ -341,7 +341,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {"proxies": Proxy, "regions": Region}
 _REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _TAKEN = frozenset(
-    {"corpus", "corpus.part", "export", "graph", "jobs", "lock", "logs", "pages", "regions", "seen", "state", "warc"}
+    ["blocked.jsonl", "corpus", "corpus.part", "erasing", "export", "graph", "holds.jsonl", "jobs", "lock", "logs", "pages", "query", "regions", "seen", "state", "takedowns.jsonl", "warc"]
 )
 """What a crawl keeps below its data directory."""
 _PROXY = re.compile(r"(?:socks5h|https?)://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\]):[0-9]{1,5}")

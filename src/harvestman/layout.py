@@ -7,6 +7,8 @@ state/w00 ...   RocksDB, one per worker
 seen/w00.bloom  snapshots of the seen-filter
 warc/           raw records, *.warc.gz, and index.cdxj
 pages/          parsed pages, *.pages
+blocked.jsonl   what is never asked for again; holds.jsonl: what must not be deleted; takedowns.jsonl: what was
+erasing         what is just being written over, to be done again after a crash
 graph/          the link graph and its ranks; corpus/, query/, export/: what their verbs made
 eu/             warc/ and pages/ of a region that keeps its content apart (`content = "eu"`)
 """
@@ -83,6 +85,9 @@ class Layout:
         self.jobs = data / "jobs"
         self.warc = data / "warc"
         self.pages = data / "pages"
+        self.blocked = data / "blocked.jsonl"
+        self.holds = data / "holds.jsonl"
+        self.takedowns = data / "takedowns.jsonl"
         self._file = data / "crawl.json"
 
     def state(self, index: int) -> Path:

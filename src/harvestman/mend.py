@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from harvestman import regions
+from harvestman.embedded.reshard import position
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import WAITING, Damaged, RocksState, Row, dated_row, id_in, queue_row, salvage
 from harvestman.errors import StateError, UsageError
@@ -42,6 +43,9 @@ from harvestman.policy.novelty import EVERY
 from harvestman.policy.sites import site_of
 from harvestman.policy.urls import host_of
 from harvestman.ports import Changes
+from harvestman.store.files import serial_of
+from harvestman.store.pages import PageLog
+from harvestman.store.replay import replay
 from harvestman.views import View, kind_of
 
 BATCH = 2_000
@@ -191,6 +195,7 @@ class StillCrawl:
 
     def __init__(self, layout: Layout, facts: CrawlFile, states: list[RocksState], lost: dict[int, list[str]]) -> None:
         self._layout = layout
+        self._facts = facts
         self.states = states
         self._lost = lost
         self.router: Router = regions.router(layout, facts)
@@ -207,6 +212,25 @@ class StillCrawl:
             (self._layout.data / self._layout.seen(index)).unlink(missing_ok=True)
             done.workers.append(found)
         return done
+
+    def cut_tails(self) -> None:
+        """What a crash left half-written behind the last commit goes, as the next start would have it."""
+        for index, state in enumerate(self.states):
+            content, files = self._facts.region(index).content, self._facts.files(index)
+            replay(self._layout.warc_of(content), files, position(state, "warc", files))
+            if any(self._layout.pages_of(content).glob(f"{files}-*")):
+                PageLog(self._layout.pages_of(content), files, position(state, "pages", files)).close()
+
+    def committed(self, warc: Path) -> int:
+        """How many bytes of a file of raw records were taken in; what lies behind is read at the next start."""
+        for index, state in enumerate(self.states):
+            files = self._facts.files(index)
+            if warc.name.startswith(f"{files}-"):
+                name, length = position(state, "warc", files) or ("", 0)
+                if warc.name == name:
+                    return length
+                return warc.stat().st_size if serial_of(warc) < serial_of(Path(name)) else 0
+        return warc.stat().st_size
 
     async def redrive(self, chosen: Choice | Sequence[str], limit: int | None, forgive: bool, now: Instant) -> Redriven:
         """Dead letters back into their queues."""

@@ -14,6 +14,7 @@ from msgspec.structs import replace as replaced
 
 from harvestman import __version__, regions
 from harvestman.asking import Asking
+from harvestman.blocking import read_entries
 from harvestman.clock import WallClock
 from harvestman.config import Caches, Config
 from harvestman.crawl import Crawler, SeePage
@@ -35,6 +36,7 @@ from harvestman.harvest import AcceptUrl, Harvest
 from harvestman.jobs import Jobs, Terms
 from harvestman.layout import VERSION, CrawlFile, Layout
 from harvestman.model import Bytes, Instant, Job, Tally
+from harvestman.policy.blocklist import Which
 from harvestman.policy.guard import Guard
 from harvestman.policy.regions import Rules
 from harvestman.ports import Changes
@@ -154,6 +156,7 @@ async def open_crawler(
     book = RobotsBook(state, config.agent)
     frontier = Frontier(state, seen, book, router, jobs, config, rng, now() if resumed else Instant(0.0))
     frontier.region = region.name
+    frontier.intake.blocked = Which(read_entries(layout.blocked)) or None
     await frontier.restore(tally)
     refuse_foreign(config.egress.addresses)
     guard = Guard(config.allow, config.ports)

@@ -31,8 +31,10 @@ import msgspec
 from rocksdict import (
     AccessType,
     BlockBasedOptions,
+    BottommostLevelCompaction,
     Cache,
     ColumnFamily,
+    CompactOptions,
     DBCompressionType,
     Options,
     Rdict,
@@ -508,6 +510,23 @@ class RocksState:
     def flush(self) -> None:
         """`sync`, for those who need not wait in a loop."""
         self._db.flush_wal(True)
+
+    def compact(self) -> None:
+        """Make every file anew: what was deleted or overwritten is in none of them afterwards, nor in the log."""
+        for family in self._family.values():
+            family.flush()
+        every = CompactOptions()
+        every.set_bottommost_level_compaction(BottommostLevelCompaction.force())
+        for family in self._family.values():
+            family.compact_range(None, None, every)
+        self._db.flush_wal(True)
+
+    def rows(self) -> Iterator[Row]:
+        """All there is."""
+        for family, held in self._family.items():
+            for key, value in held.items():
+                assert isinstance(key, bytes)
+                yield family, key, value
 
     def renew(self, family: str) -> None:
         """An empty family in place of one that cannot be read: its files are given up, whatever is in them."""

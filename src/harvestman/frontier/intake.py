@@ -17,6 +17,7 @@ from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
 from harvestman.model import LISTING, Discovery, FailureKind, Instant, SiteRecord, Status, UrlId, UrlRecord, Visit
 from harvestman.policy import budget, outcomes, revisit, traps, urgency
+from harvestman.policy.blocklist import Which
 from harvestman.policy.guard import Guard
 from harvestman.policy.urls import host_of
 from harvestman.ports import Jobs, State
@@ -44,6 +45,8 @@ class Intake:
         self._jobs = jobs
         self._config = config
         self._guard = Guard(config.allow, config.ports)
+        self.blocked: Which | None = None
+        """What was taken down (`harvestman takedown`) and is never asked for again."""
         self.trapped: dict[str, int] = {}
         """URLs refused as part of a trap, by its name."""
         self._spendable = 1.0
@@ -83,7 +86,8 @@ class Intake:
         changes, job = self._staging.changes, self._staging.job(found.job)
         changes.new.append(url)
         job.discovered += 1
-        refusal = self._closed_port(found.url) or self._trap(site, routed, now)
+        refusal = None if self.blocked is None else self.blocked.refusal(found.url)
+        refusal = refusal or self._closed_port(found.url) or self._trap(site, routed, now)
         if refusal is None:
             record.bucket = self.bucket(record, site, 1.0)
             self._staging.queue(routed.partition, routed.host, url, record, now)
