@@ -231,7 +231,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What bounds a worker's RAM: configuration, never the size of the crawl."""
 
-    resident_hosts: int = 20_000
+    resident_hosts: int = 12_000
     """Hosts with a place in RAM; the others wait on disk."""
     window: int = 50_000
     """Queue entries in RAM, over all hosts."""
@@ -341,7 +341,10 @@ _TABLES: dict[str, type[msgspec.Struct]] = {"proxies": Proxy, "regions": Region}
 _REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _TAKEN = frozenset(
-    ["blocked.jsonl", "corpus", "corpus.part", "erasing", "export", "graph", "holds.jsonl", "jobs", "lock", "logs", "pages", "query", "regions", "seen", "state", "takedowns.jsonl", "warc"]
+    {
+        *("blocked.jsonl", "corpus", "corpus.part", "erasing", "export", "graph", "holds.jsonl", "jobs", "lock"),
+        *("logs", "pages", "query", "regions", "seen", "state", "takedowns.jsonl", "warc"),
+    }
 )
 """What a crawl keeps below its data directory."""
 _PROXY = re.compile(r"(?:socks5h|https?)://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\]):[0-9]{1,5}")
