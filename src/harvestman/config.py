@@ -231,7 +231,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What bounds a worker's RAM: configuration, never the size of the crawl."""
 
-    resident_hosts: int = 12_000
+    resident_hosts: int = 10_000
     """Hosts with a place in RAM; the others wait on disk."""
     window: int = 50_000
     """Queue entries in RAM, over all hosts."""

@@ -23,7 +23,7 @@ from harvestman.embedded.bus import NoBus, SocketBus
 from harvestman.embedded.objects import DirectoryObjects
 from harvestman.embedded.reshard import position
 from harvestman.embedded.roster import StaticRoster
-from harvestman.embedded.state import RocksState
+from harvestman.embedded.state import PATIENCE, RocksState
 from harvestman.errors import ConfigError, UsageError
 from harvestman.fetch.curl import Fetcher
 from harvestman.fetch.dns import DEFAULT_FRESHNESS, Freshness, Resolver
@@ -144,7 +144,7 @@ async def open_crawler(
     objects = DirectoryObjects(layout.data)
     state = RocksState(
         layout.state(index), cache_bytes=config.memory.cache_bytes, write_buffer=config.memory.write_buffer,
-        fingerprints=config.memory.fingerprints,
+        fingerprints=config.memory.fingerprints, patience=PATIENCE,
     )  # fmt: skip
     state.drop_foreign(roster.owns)
     resumed = await state.mark("opened") is not None

@@ -15,7 +15,7 @@ from itertools import islice
 import msgspec
 
 from harvestman.embedded.roster import StaticRoster
-from harvestman.embedded.state import RocksState, Row, rekeyed
+from harvestman.embedded.state import PATIENCE, RocksState, Row, rekeyed
 from harvestman.layout import CrawlFile, Layout
 from harvestman.model import HostKey, Partition, Tally
 
@@ -34,7 +34,7 @@ def reshard(layout: Layout, before: CrawlFile, after: CrawlFile, place: Place | 
         layout.write(msgspec.structs.replace(before, moving=True))
     for index in range(before.workers, after.workers):
         shutil.rmtree(layout.state(index), ignore_errors=True)
-    states = [RocksState(layout.state(index)) for index in range(max(after.workers, before.workers))]
+    states = [RocksState(layout.state(index), patience=PATIENCE) for index in range(max(after.workers, before.workers))]
     try:
         _move_partitions(states, before, after)
         if place is not None:
@@ -59,7 +59,7 @@ def reshard(layout: Layout, before: CrawlFile, after: CrawlFile, place: Place | 
 
 def sweep(layout: Layout, facts: CrawlFile, place: Place) -> None:
     """Bring a move of sites that was cut short to an end: what is not in its place by the split in force goes."""
-    states = [RocksState(layout.state(index)) for index in range(facts.workers)]
+    states = [RocksState(layout.state(index), patience=PATIENCE) for index in range(facts.workers)]
     try:
         _sweep(states, facts, place)
     finally:

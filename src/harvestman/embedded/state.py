@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -149,13 +150,18 @@ def _options(cache: Cache, write_buffer: int) -> Options:
     return options
 
 
+PATIENCE = 15.0
+"""Seconds in which a worker has noticed that its supervisor is gone, and ended."""
+
+
 class RocksState:
     """`ports.State` in one directory. With `read_only`, a view that may be taken while a worker has it open."""
 
     def __init__(
         self, directory: Path, *, cache_bytes: int = 32 << 20, write_buffer: int = 64 << 20, read_only: bool = False,
-        fingerprints: int = 50_000,
+        fingerprints: int = 50_000, patience: float = 0.0,
     ) -> None:  # fmt: skip
+        """`patience`: seconds to wait for one who has it open, such as a worker whose supervisor was killed."""
         directory.parent.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         access = AccessType.read_only(error_if_log_file_exist=False) if read_only else AccessType.read_write()
@@ -163,12 +169,17 @@ class RocksState:
         names = FAMILIES if not read_only else _held(directory)
         families = {name: _options(cache, write_buffer) for name in names}
         self._fresh_options = partial(_options, cache, write_buffer)
-        try:
-            self._db = Rdict(
-                str(directory), _options(cache, write_buffer), column_families=families, access_type=access
-            )
-        except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
-            raise _explained(directory, str(error)) from error
+        until = time.monotonic() + patience
+        while True:
+            try:
+                self._db = Rdict(
+                    str(directory), _options(cache, write_buffer), column_families=families, access_type=access
+                )
+                break
+            except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
+                if "lock" not in str(error).lower() or time.monotonic() >= until:
+                    raise _explained(directory, str(error)) from error
+                time.sleep(0.1)
         self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in names}
         self._handle: dict[str, ColumnFamily] = {name: self._db.get_column_family_handle(name) for name in names}
         self._commits = self._last_fresh()
