@@ -207,7 +207,7 @@ ASKED_FOR = {
     "limits.error_bytes": 1_000_000,
     "limits.head_bytes": 262_144,
     "limits.pieces": 100_000,
-    "memory.bodies": 256 << 20,
+    "memory.bodies": 96 << 20,
     "politeness.delay": 1.0,
     "politeness.site_rate": 10.0,
     "caches.robots": 86_400.0,

@@ -247,7 +247,7 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RocksDB's memtables, in all."""
     fingerprints: int = 500_000
     """Pages that near-duplicates are recognised of, the latest ones; each takes about 39 bytes."""
-    bodies: int = 256 << 20
+    bodies: int = 96 << 20
     """Bodies on their way, in all; beyond it those above 256 KB are dropped and asked for again."""
     tls_connections: int = 256
     """TLS connections kept open, those in use counted; each takes about 110 KB."""
