@@ -152,6 +152,7 @@ def _options(cache: Cache, write_buffer: int) -> Options:
 
 PATIENCE = 15.0
 """Seconds in which a worker has noticed that its supervisor is gone, and ended."""
+_LOOK = 0.1
 
 
 class RocksState:
@@ -169,17 +170,16 @@ class RocksState:
         names = FAMILIES if not read_only else _held(directory)
         families = {name: _options(cache, write_buffer) for name in names}
         self._fresh_options = partial(_options, cache, write_buffer)
-        until = time.monotonic() + patience
-        while True:
+        for left in range(int(patience / _LOOK), -1, -1):
             try:
                 self._db = Rdict(
                     str(directory), _options(cache, write_buffer), column_families=families, access_type=access
                 )
                 break
             except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
-                if "lock" not in str(error).lower() or time.monotonic() >= until:
+                if "lock" not in str(error).lower() or not left:
                     raise _explained(directory, str(error)) from error
-                time.sleep(0.1)
+                time.sleep(_LOOK)
         self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in names}
         self._handle: dict[str, ColumnFamily] = {name: self._db.get_column_family_handle(name) for name in names}
         self._commits = self._last_fresh()
