@@ -13,8 +13,9 @@ START = "start-up and end"
 WAIT = "sync threads"
 OTHER = "other"
 STAGES = (
-    "net + loop", "dns", "decode", "digest + WARC write", "parse tree", "links", "main text", "language", "SimHash",
-    "page log", "frontier + seen", "robots + policy", "state reads", "state commit", "bus", OTHER, WAIT, START,
+    "net + loop", "dns", "decode", "digest + WARC write", "parse tree", "links", "metadata", "main text", "language",
+    "SimHash", "page log", "frontier + seen", "robots + policy", "state reads", "state commit", "bus", OTHER, WAIT,
+    START,
 )  # fmt: skip
 """In the order a page passes them."""
 
@@ -39,9 +40,11 @@ RULES = (
     Rule("pages/charset.py", "", "decode"),
     Rule("pages/sniff.py", "", "decode"),
     Rule("pages/links.py", "", "links"),
-    Rule("pages/parse.py", "_metadata", "links"),
-    Rule("pages/parse.py", "_title", "links"),
-    Rule("pages/parse.py", "_text", "main text"),
+    Rule("pages/metadata.py", "", "metadata"),
+    Rule("pages/dates.py", "", "metadata"),
+    Rule("pages/parse.py", "_title", "metadata"),
+    Rule("pages/tree.py", "", "parse tree"),
+    Rule("pages/text.py", "", "main text"),
     Rule("pages/parse.py", "_with_text", "SimHash"),  # the kernel is C, its caller is the leaf
     Rule("pages/parse.py", "", "parse tree"),
     Rule("pages/language.py", "", "language"),

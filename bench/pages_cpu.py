@@ -8,22 +8,29 @@ from __future__ import annotations
 import argparse
 import gzip
 import sys
+import time
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from _run import SUITES, Report, Row, microseconds, options
-from turbohtml import Document
+from _run import ROOT, SUITES, Report, Row, microseconds, options
 from turbohtml import parse as parse_html
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from corpus.articles import articles, score
 
 from harvestman.fetch.decode import decode as remove_coding
 from harvestman.model import Instant, Page, Response
 from harvestman.pages import charset
 from harvestman.pages.language import language
-from harvestman.pages.links import LinkSet, base_of, collect
+from harvestman.pages.links import LinkSet, base_of, collect, places
+from harvestman.pages.metadata import read_data, read_meta
 from harvestman.pages.parse import parse
 from harvestman.pages.simhash import simhash, simhash_python
+from harvestman.pages.text import main_text
+from harvestman.pages.tree import Tree, grow
 from harvestman.policy.urls import Base
 from harvestman.sim.pages import Press
 from harvestman.sim.plan import Plan
@@ -34,6 +41,9 @@ from harvestman.store.warc import WarcWriter
 KIND = "text/html; charset=utf-8"
 URL = "http://h0001.test/section/article.html"
 NOW = Instant(1_800_000_000.0)
+WHOLE = "parse, the whole of it"
+MOST = 1_700.0
+"""CPU us of the whole page stage per 100 KB of real HTML: the promise."""
 
 
 def simulated_pages() -> list[bytes]:
@@ -49,6 +59,14 @@ def real_pages(limit: int) -> list[bytes]:
     return [body for body in map(gzip.decompress, map(Path.read_bytes, files)) if len(body) <= 1_000_000]
 
 
+def quality_of_text() -> str:
+    """How good the main text is, on the article benchmark; bench/corpus_f1.py compares it with slower means."""
+    pages = articles()
+    found = score((page.text, parse(page.body, KIND, page.url).text) for page in pages)
+    precise, recalled, f1 = (f"{figure:.3f}" for figure in found)
+    return f"F1 {f1}, precision {precise}, recall {recalled} on {len(pages)} articles"
+
+
 def response(body: bytes, coding: str) -> Response:
     encoding = f"Content-Encoding: {coding}\r\n" if coding else ""
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {KIND}\r\n{encoding}Content-Length: {len(body)}\r\n\r\n".encode()
@@ -61,18 +79,42 @@ Step = Callable[[bytes], Callable[[], object]]
 """From a decoded body to the call to be timed; what the call needs is prepared here, outside the clock."""
 
 
-def _of_tree(work: Callable[[Document, int], object]) -> Step:
-    """Every call on a new tree: a tree that was read once is quicker to read again."""
-
-    def step(body: bytes) -> Callable[[], object]:
-        text = charset.decode(body, KIND)[0]
-        return lambda: work(parse_html(text, positions=False), len(text))
-
-    return step
+def _tree(body: bytes) -> Callable[[], Tree]:
+    text = charset.decode(body, KIND)[0]
+    return lambda: grow(text, body)
 
 
-def _links(document: Document, size: int) -> object:
-    return collect(document, LinkSet(base_of(document, Base(URL)), anchor_text=4 * size))
+def read_cost(work: Callable[[Tree], object], body: bytes, budget: float) -> float:
+    """CPU us of reading something from a tree, each time a new one: what was read once is quicker to read again.
+
+    The best of many, each of which is short: so little of what others do to the machine is in it.
+    """
+    make, best = _tree(body), float("inf")
+    ends = time.thread_time() + budget
+    while best == float("inf") or time.thread_time() < ends:
+        tree = make()
+        began = time.thread_time_ns()
+        work(tree)
+        best = min(best, time.thread_time_ns() - began)
+    return best / 1000
+
+
+def _parsed_only(body: bytes) -> Callable[[], object]:
+    text = charset.decode(body, KIND)[0]
+    return lambda: parse_html(text, positions=False)
+
+
+def _links(tree: Tree) -> object:
+    links = LinkSet(base_of(tree.document, Base(URL)), anchor_text=4 * tree.size)
+    return collect(tree.document, links, tree.size, tree.tags)
+
+
+def _places(tree: Tree) -> object:
+    return places(tree.document, tree.document.find_all("a"), tree.tags)
+
+
+def _data(tree: Tree) -> object:
+    return read_data(tree.document, read_meta(tree.document, "harvestman"), tree.size)
 
 
 def _of_text(work: Callable[[str], object]) -> Step:
@@ -81,6 +123,15 @@ def _of_text(work: Callable[[str], object]) -> Step:
         return lambda: work(text)
 
     return step
+
+
+READ_FROM_TREE: dict[str, Callable[[Tree], object]] = {
+    "of a tree: links": _links,
+    "of a tree: places of links (part of them)": _places,
+    "of a tree: meta elements": lambda tree: read_meta(tree.document, "harvestman"),
+    "of a tree: meta elements, JSON-LD, microdata, dates": _data,
+    "of a tree: main text": lambda tree: main_text(tree.document),
+}
 
 
 def _ungzip(body: bytes) -> Callable[[], object]:
@@ -101,13 +152,12 @@ def steps(warc: WarcWriter, slow: bool) -> dict[str, Step]:
         "gzip removed": _ungzip,
         "SHA-256 of the decoded body": lambda body: lambda: sha256(body).digest(),
         "charset found, text decoded": lambda body: lambda: charset.decode(body, KIND),
-        "tree": _of_tree(lambda document, _: document),
-        "links": _of_tree(_links),
-        "main text": _of_tree(lambda document, _: document.main_text()),
+        "tree, without limits": _parsed_only,
+        "tree, within limits": _tree,
         "language": _of_text(language),
         "SimHash, C": _of_text(simhash),
         "SimHash, Python": _of_text(simhash_python),
-        "parse, the whole of it": lambda body: lambda: parse(body, KIND, URL),
+        WHOLE: lambda body: lambda: parse(body, KIND, URL),
         "WARC record, gzip body": write("gzip"),
         "WARC record, identity body": write(""),
     }
@@ -118,12 +168,12 @@ def steps(warc: WarcWriter, slow: bool) -> dict[str, Step]:
 
 def costs(bodies: Iterable[bytes], table: dict[str, Step], budget: float) -> dict[str, float]:
     """CPU us of every step, summed over the bodies."""
-    total = dict.fromkeys(table, 0.0)
+    total = dict.fromkeys([*table, *READ_FROM_TREE], 0.0)
     for body in bodies:
         for name, step in table.items():
             total[name] += microseconds(step(body), budget)
-    total["links"] -= total["tree"]
-    total["main text"] -= total["tree"]
+        for name, work in READ_FROM_TREE.items():
+            total[name] += read_cost(work, body, budget)
     return total
 
 
@@ -158,12 +208,19 @@ def main() -> int:
         log.close()
     report.say(f"simulated page: {len(page):,} bytes, {len(parsed.links)} links, {len(parsed.text):,} characters")
     report.say(f"real pages: {len(real)}, {size / max(1, len(real)):,.0f} bytes on average")
+    if real:
+        report.say(f"main text: {quality_of_text()}")
     rows: list[Row] = [
         (name, us, found[name] / size * 1e5 if real and name in found else "") for name, us in simulated.items()
     ]
     report.table(("step", "us, simulated page", "us per 100 KB, real"), rows)
+    whole = (found[WHOLE] + found["language"]) / size * 1e5 if real else 0.0
+    if real:
+        verdict = "kept" if whole <= MOST else "NOT KEPT"
+        report.say("page stage (charset, tree, links, metadata, text, language, SimHash) per 100 KB of real HTML:")
+        report.say(f"  {whole / 1000:.2f} ms, at most {MOST / 1000} ms is promised: {verdict}")
     report.keep(wanted.no_keep)
-    return 0
+    return 0 if whole <= MOST else 1
 
 
 if __name__ == "__main__":

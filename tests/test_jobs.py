@@ -127,6 +127,7 @@ for number in range(100_000):
 """
 
 
+@pytest.mark.slow
 def test_no_job_is_lost_by_kill_9(layout: Layout) -> None:
     """Two processes add at once and are killed: all that they acknowledged is there, whole, under its own number."""
     Jobs(layout).add(FIRST, ["https://one.example/"])

@@ -63,14 +63,14 @@ def named(path: Path) -> str:
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
     """(module, name) of every import, wherever in the file it stands; relative ones made absolute."""
     package = ("harvestman", *path.relative_to(ROOT).parts[:-1])
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -79,6 +79,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((module, alias.name) for alias in node.names)
 
 
+@cache
 def parts_imported(path: Path) -> set[str]:
     """The parts of Harvestman a module imports, its own not counted."""
     found = set()
@@ -127,7 +128,7 @@ def hours_asked(path: Path) -> list[str]:
     """Where a module looks at a clock, by attribute or by a name it imported."""
     used = [
         f"line {node.lineno}: {node.value.id}.{node.attr}"
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in ASKS_THE_HOUR
         if node.value.id in ("time", "datetime", "date")
     ]
@@ -143,7 +144,7 @@ def dice_thrown(path: Path) -> list[str]:
     """Where a module makes a source of chance; naming the type of one it is handed is no sin."""
     sources = {"random", "secrets", "uuid"} - {NAMES_A_RECORD.get(named(path), "")}
     imported = {(module, name) for module, name in imports(path) if module in sources} - {("random", "Random")}
-    made = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and called(node) == "Random"]
+    made = [node for node in nodes(path) if isinstance(node, ast.Call) and called(node) == "Random"]
     return [f"{module}.{name}" for module, name in imported] + [f"line {node.lineno}: Random()" for node in made]
 
 
@@ -158,7 +159,7 @@ def test_policy_is_pure() -> None:
     wrong = []
     for path in (path for path in modules() if part_of(path) == "policy"):
         wrong += [f"{named(path)}: {module}" for module, _ in imports(path) if module.partition(".")[0] in IMPURE]
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             does = isinstance(node, ast.Call) and called(node) in ("open", "print")
             if does or isinstance(node, ast.AsyncFunctionDef | ast.Await):
                 wrong.append(f"{named(path)}: line {getattr(node, 'lineno', 0)}")

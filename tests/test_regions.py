@@ -144,7 +144,7 @@ async def test_without_regions_all_is_as_it_was(layout: Layout) -> None:
     assert (facts(()).files(1), facts(()).contents, facts(()).split) == ("w01", ("",), (1,))
 
 
-@pytest.mark.parametrize("step", [3, 24, *(pytest.param(step, marks=pytest.mark.slow) for step in range(0, 90, 5))])
+@pytest.mark.parametrize("step", [3, *(pytest.param(step, marks=pytest.mark.slow) for step in (24, *range(0, 90, 5)))])
 @in_a_loop
 async def test_a_crash_at_any_write_leaves_each_site_with_one_owner(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, step: int
@@ -182,6 +182,7 @@ async def test_a_crash_at_any_write_leaves_each_site_with_one_owner(
     assert everything(layout) == whole
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_what_is_learned_is_written_down_and_survives_other_rules(layout: Layout) -> None:
     await filled(layout)
@@ -206,6 +207,7 @@ async def test_what_is_learned_is_written_down_and_survives_other_rules(layout: 
     assert router(layout, layout.read()).place(HostKey("h1.com"))[2] // PARTITIONS == 0, "its region is no more"
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_the_files_of_a_region_go_on_where_they_ended(layout: Layout) -> None:
     await filled(layout)

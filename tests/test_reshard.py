@@ -122,6 +122,7 @@ def pages(layout: Layout) -> int:
     return sum(state.tally().pages for _, state in opened(layout))
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_one_two_three_one_keeps_every_row(layout: Layout) -> None:
     await filled(layout)
@@ -135,8 +136,8 @@ async def test_one_two_three_one_keeps_every_row(layout: Layout) -> None:
     assert sorted(path.name for path in (layout.data / "state").iterdir()) == ["w00", "w01"]
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
-@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), pytest.param(3, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [1, pytest.param(3, marks=pytest.mark.slow)])
 @in_a_loop
 async def test_a_crash_between_the_steps_keeps_the_crawl_whole(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, before: int, after: int, step: int

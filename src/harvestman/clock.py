@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
-from harvestman.model import Instant, Seconds
+from harvestman.model import Instant
 
 
 class WallClock:
@@ -20,8 +19,6 @@ class WallClock:
     def now(self) -> Instant:
         return Instant(self._offset + _passing())
 
-    async def sleep_until(self, when: Instant) -> None:
-        await asyncio.sleep(max(Seconds(0.0), when - self.now()))
 
 
 def _passing() -> float:

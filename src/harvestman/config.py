@@ -233,7 +233,7 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     resident_hosts: int = 10_000
     """Hosts with a place in RAM; the others wait on disk."""
-    window: int = 50_000
+    window: int = 32_000
     """Queue entries in RAM, over all hosts."""
     recent_links: int = 100_000
     """Links remembered as just seen."""
@@ -243,7 +243,7 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The share of new links for which the filter may ask State in vain."""
     cache_bytes: int = 32 << 20
     """RocksDB's block cache."""
-    write_buffer: int = 48 << 20
+    write_buffer: int = 32 << 20
     """RocksDB's memtables, in all."""
     fingerprints: int = 500_000
     """Pages that near-duplicates are recognised of, the latest ones; each takes about 39 bytes."""

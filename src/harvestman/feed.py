@@ -3,12 +3,15 @@
 Nothing is written for it while crawling. The raw records and the page log are append-only and committed with State, so
 the feed is read from them, and a reader's cursor is its place in these files. A reader that stores the cursor of an
 event after it has dealt with it, and dies, sees every event behind that cursor again, and none is left out.
+
+What was deleted since (`removals`) is told first, as events of a stream of its own. Each says up to which moment
+versions are gone, so that it does not matter what else a reader has heard by then.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 
 import msgspec
@@ -18,18 +21,21 @@ from harvestman.errors import UsageError
 from harvestman.model import LISTING, Page, RecordRef, Status, UrlRecord
 from harvestman.policy.outcomes import decide
 from harvestman.policy.urls import key, url_hash
+from harvestman.removals import Removals
 from harvestman.store.records import warc_date
 from harvestman.stored import Files, Place, Stored, committed, digest_of, walk
 from harvestman.views import View
 
-SCHEMA_VERSION = 1
-CHANGES = ("new", "changed", "unchanged", "duplicate", "redirected", "gone")
+SCHEMA_VERSION = 2
+CHANGES = ("new", "changed", "unchanged", "duplicate", "redirected", "gone", "removed")
+REMOVED = "removed"
+"""The stream of removals, beside those of the workers."""
 AT_ONCE = 64
 """Events of one worker before it is the turn of the next."""
 _PLACE = re.compile(r"([\w./-]+)=" + r"\.".join([r"(\d+)"] * len(Place.__struct_fields__)))
 
 Cursor = dict[str, Place]
-"""How far a reader came with each worker."""
+"""How far a reader came with each worker, and with what was removed."""
 
 
 class Warc(msgspec.Struct, frozen=True):
@@ -60,6 +66,8 @@ class Event(msgspec.Struct, frozen=True):
     noindex: bool
     target: str
     """Where it leads, if it is redirected; whose content it has, if it is a duplicate."""
+    near_duplicate_of: str | None
+    distance: int | None
     warc: Warc | None
     cursor: str
     """To go on behind this event."""
@@ -87,6 +95,8 @@ def written(cursor: Cursor) -> str:
 
 async def events(view: View, cursor: Cursor) -> AsyncIterator[Event]:
     """Every event behind a cursor, as far as the view sees; `cursor` moves on with them."""
+    for removed in _removed(view, cursor):
+        yield removed
     walks = [(files, walk(files, cursor.get(files.name, Place()))) for files in committed(view)]
     while walks:
         for files, stored in list(walks):
@@ -100,6 +110,16 @@ async def events(view: View, cursor: Cursor) -> AsyncIterator[Event]:
                 walks.remove((files, stored))
 
 
+def _removed(view: View, cursor: Cursor) -> Iterator[Event]:
+    place = cursor.get(REMOVED, Place())
+    for offset, removal in Removals(view.layout).behind(place.offset):
+        place = cursor[REMOVED] = Place(place.told + 1, offset=offset)
+        yield Event(
+            SCHEMA_VERSION, REMOVED, place.told, "removed", "", removal.url_hash, warc_date(removal.before), 0, "", "",
+            "", "", False, "", None, None, None, written(cursor),
+        )  # fmt: skip
+
+
 async def _event(view: View, files: Files, stored: Stored, cursor: Cursor) -> Event | None:
     page, response = stored.page, stored.response
     url = page.url if page else response.url if response else ""
@@ -107,6 +127,8 @@ async def _event(view: View, files: Files, stored: Stored, cursor: Cursor) -> Ev
     if record is not None and record.kind == LISTING:
         return None
     if page is not None:
+        if stored.ref is None:
+            stored = stored._replace(ref=_remembered(files, page, record))
         return _told(files, stored, cursor, _page_change(page, record), page)
     if record is None or response is None:
         return None
@@ -116,6 +138,14 @@ async def _event(view: View, files: Files, stored: Stored, cursor: Cursor) -> Ev
     kind = response.headers.get("content-type", "")
     bare = Page(url, response.status, response.finished, kind, record.depth, digest_of(stored.fields))
     return _told(files, stored, cursor, change, bare, target)
+
+
+def _remembered(files: Files, page: Page, record: UrlRecord | None) -> RecordRef | None:
+    """The raw record of a page that is told again, when the reader is past it: as State has it, if it is there."""
+    visit = record.visit if record else None
+    if visit is None or visit.ref is None or visit.digest.hex() != page.digest:
+        return None
+    return visit.ref if visit.ref.file in {part.path.name for part in files.warcs} else None
 
 
 def _page_change(page: Page, record: UrlRecord | None) -> str:
@@ -160,7 +190,7 @@ def _told(files: Files, stored: Stored, cursor: Cursor, change: str, page: Page,
     return Event(
         SCHEMA_VERSION, files.name, stored.place.told, change, page.url, url_hash(key(page.url)),
         warc_date(page.fetched_at), page.status, page.digest, page.content_type, page.language, page.title,
-        page.noindex, target, _where(stored.ref), written(cursor),
+        page.noindex, target, page.near_duplicate_of, page.distance, _where(stored.ref), written(cursor),
     )  # fmt: skip
 
 
@@ -170,5 +200,5 @@ def _where(ref: RecordRef | None) -> Warc | None:
 
 def strangers(view: View, cursor: Cursor) -> list[str]:
     """The workers a cursor names that the crawl does not have: it is of another crawl."""
-    known = {files.name for files in committed(view)}
+    known = {REMOVED, *(files.name for files in committed(view))}
     return sorted(cursor.keys() - known)

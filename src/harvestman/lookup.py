@@ -50,6 +50,8 @@ class InLink(msgspec.Struct):
     anchor: str
     rel: str
     fetched_at: Instant
+    place: str = ""
+    """As `Link.place`."""
 
 
 class Seen(msgspec.Struct):
@@ -89,7 +91,7 @@ def _look(page: Page, wanted: str, needle: str, pages: list[Page], linking: dict
         if needle in link.url and key(link.url) == wanted:
             before = linking.get(page.url)
             if before is None or before.fetched_at < page.fetched_at:
-                linking[page.url] = InLink(page.url, link.anchor, link.rel, page.fetched_at)
+                linking[page.url] = InLink(page.url, link.anchor, link.rel, page.fetched_at, link.place)
 
 
 def _needle(url: str) -> str:

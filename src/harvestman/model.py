@@ -153,20 +153,46 @@ class Link(msgspec.Struct, array_like=True, frozen=True, gc=False):
     anchor: str = ""
     rel: str = ""
     kind: str = "a"
-    """Where it was found: a, area, frame, canonical, refresh, redirect, seed, sitemap, feed."""
+    """Where it was found: a, area, frame, canonical, alternate (the page in another language), pagination (a <link> to
+    the next page or the one before, as its rel says), refresh, redirect, seed, sitemap, feed."""
     modified: Instant = Instant(0.0)
     """When a sitemap or feed says that it changed last; 0 when nothing does."""
+    place: str = ""
+    """The innermost landmark around an <a>: nav, header, footer, aside or main; '' for the body. Where a URL is linked
+    to from several places, main and body win."""
+    language: str = ""
+    """What an alternate says of its language (hreflang), in lower case."""
+
+
+class Data(msgspec.Struct, omit_defaults=True):
+    """What a page says of itself for machines, each part of it bounded (`pages.metadata`)."""
+
+    author: str = ""
+    """Names, joined by ', '."""
+    published: str = ""
+    """ISO 8601: in UTC where the page says its zone, a mere date where it says no time; '' for nothing or garbage."""
+    modified: str = ""
+    meta: dict[str, str] = msgspec.field(default_factory=dict)
+    """By name, in lower case, the first of each: OpenGraph, Twitter, article and Dublin Core properties, author,
+    generator, keywords, dates."""
+    json_ld: list[str] = msgspec.field(default_factory=list)
+    """Blocks of JSON-LD: each is sound JSON."""
+    microdata: list[str] = msgspec.field(default_factory=list)
+    """The items at the top, as JSON: '@type', '@id', and by name of a property the list of its values."""
+    asks: list[str] = msgspec.field(default_factory=list)
+    """What else it asks of robots: noarchive, nosnippet, noimageindex, notranslate, noai, noimageai."""
+    broken: int = 0
+    """Blocks of JSON-LD that are no JSON."""
 
 
 class Parsed(msgspec.Struct):
-    """What one pass over a body yields. Pure: the same bytes give the same value."""
+    """What one pass over a body yields. Pure: the same bytes give the same value, unless `cut` names the time."""
 
     kind: str
     """html, text or other."""
     charset: str = ""
     title: str = ""
     description: str = ""
-    language: str = ""
     text: str = ""
     canonical: str | None = None
     links: list[Link] = msgspec.field(default_factory=list)
@@ -180,6 +206,9 @@ class Parsed(msgspec.Struct):
     """A byte of one shingle in 32 bins: texts have as many in common as they have shingles in common."""
     refresh: tuple[Seconds, str] | None = None
     """When a meta element leads on, and where to."""
+    data: Data = msgspec.field(default_factory=Data)
+    cut: str = ""
+    """The limits at which reading it ended early, joined by ', ': size, tags, time, depth, links, meta, data."""
 
 
 class Page(msgspec.Struct):
@@ -207,6 +236,9 @@ class Page(msgspec.Struct):
     """The page that says nearly the same and stands for it (`policy.copies`) ..."""
     distance: int | None = None
     """... and how many of the 44 firm bits of its SimHash differ from that one's."""
+    data: Data = msgspec.field(default_factory=Data)
+    cut: str = ""
+    """As `Parsed.cut`."""
 
 
 class RecordRef(msgspec.Struct, array_like=True, frozen=True):

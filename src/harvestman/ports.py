@@ -115,7 +115,7 @@ class State(Protocol):
     2. What `commit` has returned for survives kill -9 of the process; what `sync` has returned for survives power loss.
     3. `window` returns a host's entries of one bucket in sequence order, starting at the given sequence number, and
        costs the same however many entries before it were removed.
-    4. `known` is exact: no false positive, no false negative.
+    4. `records` is exact: a record for every URL that was committed, and for no other.
     5. `due` and `revisits` return entries in order of time, none later than asked.
     6. `waiting_hosts` visits every host with a queued entry, in a fixed order, resumable after any host.
     7. Reads see every earlier commit.
@@ -123,7 +123,6 @@ class State(Protocol):
        one asked for in 3 bits or fewer, those that `weak` names not counted; and none that differs in more than `most`.
     """
 
-    async def known(self, ids: Sequence[UrlId]) -> set[UrlId]: ...
     async def records(self, ids: Sequence[UrlId]) -> list[UrlRecord | None]: ...
     async def window(
         self, partition: Partition, host: HostKey, bucket: int, start: int, limit: int
@@ -224,4 +223,3 @@ class Clock(Protocol):
     """Time as an argument: the wall in production, a number in tests."""
 
     def now(self) -> Instant: ...
-    async def sleep_until(self, when: Instant) -> None: ...

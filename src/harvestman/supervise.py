@@ -35,8 +35,8 @@ LOOK_EVERY = 4
 GRANT = 64
 """Pages granted at a time when there is a limit."""
 MALLOC = {
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
     "MALLOC_TOP_PAD_": str(16 << 20),
 }
 """glibc: keep the memory of bodies and trees instead of giving it back after every page; 5 to 9 % of a crawl's CPU

@@ -11,7 +11,6 @@ import msgspec
 
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
-from harvestman.errors import StateError
 from harvestman.layout import Layout
 from harvestman.model import (
     LISTING,
@@ -287,11 +286,7 @@ def _opened(directory: Path) -> RocksState | None:
     """None while a worker has not made its database yet."""
     if not (directory / "CURRENT").exists():
         return None
-    try:
-        return RocksState(directory, read_only=True)
-    except StateError:
-        # A worker was moving files just then; the second look finds them in place.
-        return RocksState(directory, read_only=True)
+    return RocksState(directory, read_only=True, patience=2.0)
 
 
 def kind_of(record: UrlRecord) -> str:

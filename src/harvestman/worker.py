@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import os
 import resource
@@ -26,6 +27,9 @@ try:
     from uvloop import run
 except ImportError:
     from asyncio import run  # type: ignore[assignment]  # called with one argument, which both take
+
+TIDY_EVERY = 20.0
+"""Seconds; each time takes some 20 ms, in a thread."""
 
 
 class Worker:
@@ -71,13 +75,14 @@ class Worker:
             self._sowing = asyncio.create_task(self._sow())
 
     async def _sow(self) -> None:
-        """Read seeds beside the crawl, in small portions, as long as it goes on."""
-        crawler = self._crawler
+        """Read seeds beside the crawl, in small portions, as long as it goes on: half of the time is the crawl's."""
+        crawler, clock = self._crawler, asyncio.get_running_loop().time
         try:
             while self._seeding.wanting and not (crawler.draining or crawler.halted):
+                began = clock()
                 for job, until in await self._seeding.step():
                     say(Accepted(job, until))
-                await asyncio.sleep(0)
+                await asyncio.sleep(clock() - began)
         except BrokenPipeError:
             crawler.halted = True  # the supervisor is gone
         except Exception as error:
@@ -136,6 +141,14 @@ async def _stdin() -> asyncio.StreamReader:
     return reader
 
 
+async def _tidy() -> None:
+    """Give back what glibc holds free between its blocks: after RocksDB has put files together, 80 MB of 400."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    while trim is not None:
+        await asyncio.sleep(TIDY_EVERY)
+        await asyncio.to_thread(trim, 0)
+
+
 async def work() -> None:
     reader = await _stdin()
     start = messages.command(await reader.readline())
@@ -147,10 +160,12 @@ async def work() -> None:
     worker = Worker(wired, limited=config.limits.max_pages > 0)
     obeying = asyncio.create_task(worker.obey(reader))
     say(worker._report(0))
+    tidying = asyncio.create_task(_tidy())
     await crawler.run(lambda: crawler.draining)
     if obeying.done() and (failure := obeying.exception()) is not None and not isinstance(failure, BrokenPipeError):
         raise failure
     obeying.cancel()
+    tidying.cancel()
     await worker.sown()
     await crawler.close()
     with contextlib.suppress(BrokenPipeError):

@@ -132,6 +132,7 @@ def states(data: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [job["state"] for job in json.loads(capsys.readouterr().out)]
 
 
+@pytest.mark.slow
 def test_progress_is_summed_over_the_workers(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["job", "add", str(data), NEWS, "--ttl", "1h"])
     jobs = jobs_in(data)

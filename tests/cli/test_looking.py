@@ -200,7 +200,9 @@ def test_jsonl_with_everything(data: Path, tmp_path: Path) -> None:
     assert main(["export", str(data), "--output", str(path), "--links", "--duplicates", "--include-noindex"]) == 0
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [row["noindex"] for row in rows] == [False, False, True, False]
-    assert rows[0]["links"] == [{"url": f"{ORIGIN}/first", "anchor": "First", "rel": "", "kind": "a"}]
+    assert rows[0]["links"] == [
+        {"url": f"{ORIGIN}/first", "anchor": "First", "rel": "", "kind": "a", "place": "", "language": ""}
+    ]
     assert (rows[3]["url"], rows[3]["duplicate_of"], rows[3]["text"]) == (f"{ORIGIN}/copy", f"{ORIGIN}/", "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import socket
 import subprocess
@@ -21,6 +22,12 @@ from harvestman.errors import WorkerDied
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def _own_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For who replaces what a verb does: the parser that all tests share holds the real deed."""
+    monkeypatch.setattr(front, "parser", inspect.unwrap(front.parser))
 
 
 @pytest.mark.parametrize("argv", [["--help"], *([verb.__name__.rpartition(".")[2], "--help"] for verb in front.VERBS)])
@@ -115,6 +122,7 @@ def test_a_taken_port(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"port {port}" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("_own_parser")
 def test_what_the_system_refuses_is_no_bug(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def full(options: object) -> int:
         raise OSError(28, "No space left on device", "crawl-data/warc/x")
@@ -131,6 +139,7 @@ def test_an_audit_needs_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "x.log:1" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("_own_parser")
 def test_a_bug_says_where_to_report_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def broken(options: object) -> int:
         raise ZeroDivisionError("oops")
@@ -143,6 +152,7 @@ def test_a_bug_says_where_to_report_it(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "report it with the traceback above" in captured
 
 
+@pytest.mark.usefixtures("_own_parser")
 @pytest.mark.parametrize(("error", "code"), [(WorkerDied("it died"), 4), (KeyboardInterrupt(), 130)])
 def test_other_ends(error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def ends(options: object) -> int:

@@ -126,6 +126,7 @@ def test_what_is_told(crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [worker["worker"] for worker in found["workers"]] == ["w00", "w01"]
 
 
+@pytest.mark.slow
 def test_everything_deleted(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = mending.waiting(data)
     with mending.opened(data) as states:
@@ -141,7 +142,7 @@ def test_everything_deleted(data: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert mending.examined(data).whole
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_entries_lost_moved_and_made_up(data: Path, capsys: pytest.CaptureFixture[str], seed: int) -> None:
     rng = Random(seed)
     before = mending.waiting(data)
@@ -198,7 +199,9 @@ def test_cursors_and_numbers(data: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert int(states[partition % 2].read_mark("seq") or 0) == highest > 3
 
 
-@pytest.mark.parametrize("damage", ["deleted", "cut", "altered"])
+@pytest.mark.parametrize(
+    "damage", ["deleted", *(pytest.param(each, marks=pytest.mark.slow) for each in ("cut", "altered"))]
+)
 def test_files_of_the_queues_are_damaged(data: Path, capsys: pytest.CaptureFixture[str], damage: str) -> None:
     before = mending.waiting(data)
     files = _queue_files(data)

@@ -203,6 +203,7 @@ def test_one_crawl_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 # -- --sim -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_simulated_web_is_served_and_stopped(tmp_path: Path) -> None:
     with simulated.simulated(Plan(3, 2), tmp_path / "d") as web:
         assert web.seeds[0].startswith("http://h0001.test:")
@@ -218,6 +219,7 @@ def test_the_simulated_web_spares_other_data(tmp_path: Path) -> None:
     assert (tmp_path / "d" / "thesis.txt").exists()
 
 
+@pytest.mark.slow
 def test_an_incomplete_simulated_crawl_breaks_a_promise(
     supervisor: type[Pretender], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,6 +94,7 @@ def test_list_for_programs(crawl: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert found["flagged"] == [{"site": SITE, "why": "95 % near-duplicates", "fetched": 90, "dull": 80}]
 
 
+@pytest.mark.slow
 def test_a_pardon_queues_what_was_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = run(capsys, "traps", data, "--pardon", SITE, CALENDAR)
     assert out == f"{CALENDAR} of {SITE} is pardoned, 5 URLs queued\n"

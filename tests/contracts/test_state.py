@@ -148,7 +148,7 @@ def commit_until_killed(kind: str, directory: Path, acknowledged: int) -> int:
     return last + 1
 
 
-@pytest.mark.parametrize("after", [1, 150])
+@pytest.mark.parametrize("after", [1, pytest.param(150, marks=pytest.mark.slow)])
 def test_1_2_kill_9_loses_no_acknowledged_commit_and_leaves_no_half_of_one(
     kind: str, tmp_path: Path, after: int
 ) -> None:

@@ -19,6 +19,7 @@ from harvestman.wiring import open_crawler, prepare
 ALLOWED = "127.1.0.1"
 
 
+@pytest.mark.slow
 def test_only_the_allowed_address_is_asked(tmp_path: Path) -> None:
     async def crawl(config: Config) -> int:
         return len([page async for page in Crawl(config)])

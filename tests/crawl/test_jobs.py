@@ -66,6 +66,7 @@ def check_progress(layout: Layout) -> list[jobstand.JobStanding]:
     return found
 
 
+@pytest.mark.slow
 def test_two_jobs_share_a_crawl(tmp_path: Path) -> None:
     with sim_web(tmp_path, hosts=12, pages=PAGES, profile="clean") as web:
         config = web.config(tmp_path / "data", workers=1, delay=0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import io
 import json
 import re
@@ -118,20 +117,6 @@ def test_every_line_leads_to_its_record(layout: Layout) -> None:
     revisits = [entry for entry in revisits if entry["mime"] == "warc/revisit"]
     assert len(revisits) == 2
     assert all(b"First version" in bodies[entry["digest"]] for entry in revisits)
-
-
-def test_pywb_replays_the_archive(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pywb", reason="pywb pins old versions of what others need: it has a venv of its own, if any")
-    for name in ("archive", "indexes"):
-        (tmp_path / "collections" / "c" / name).mkdir(parents=True)
-    for path in warcs(layout):
-        (tmp_path / "collections" / "c" / "archive" / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "collections" / "c" / "indexes" / "index.cdxj").write_bytes(build_index(layout.warc).read_bytes())
-    monkeypatch.chdir(tmp_path)
-    app = importlib.import_module("pywb.apps.frontendapp").FrontEndApp()
-    client = importlib.import_module("werkzeug.test").Client(app)
-    for url, words in ((HOME, b"Second version"), (f"{HOME}copy", b"First version"), (f"{HOME}a?b=2&x=1", b"Page a")):
-        assert words in client.get(f"/c/20301231235959id_/{url}").data
 
 
 # -- WACZ ------------------------------------------------------------------------------------------------------------

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
+from formats.manual import MANUAL, examples
 from formats.small import HOME, write
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,12 +17,11 @@ from harvestman.cli.main import main
 from harvestman.errors import UsageError
 from harvestman.export import Exported, dataset
 from harvestman.export.dataset import MOST_BUCKETS, PAGES_A_BUCKET, bucket_of, buckets_for, write_dataset
+from harvestman.export.tables import SCHEMA_VERSION as VERSION
 from harvestman.export.tables import SCHEMAS
 from harvestman.model import Instant, Link, Page
 
-ROOT = Path(__file__).parents[2]
 DAY = 86_400
-MANUAL = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
 
 
 def page(number: int, day: int = 0, host: str = "example.org") -> Page:
@@ -53,11 +51,17 @@ def test_a_small_crawl_is_three_files(tmp_path: Path) -> None:
     for table, schema in SCHEMAS.items():
         found = pq.ParquetFile(target / table / place)
         assert found.schema_arrow.equals(schema, check_metadata=True)
-        assert found.schema_arrow.metadata[b"harvestman.schema_version"] == b"1"
+        assert found.schema_arrow.metadata[b"harvestman.schema_version"] == b"2"
         assert found.metadata.row_group(0).column(0).compression == "ZSTD"
     urls = pq.read_table(target / "pages" / place, partitioning=None)["url"].to_pylist()
     assert f"{HOME}hidden" not in urls
     assert len(urls) == 5
+
+
+def test_one_table_says_its_version_too(tmp_path: Path) -> None:
+    data = write(tmp_path / "crawl").data
+    assert main(["export", str(data), "--format", "parquet"]) == 0
+    assert pq.read_schema(data / "export" / "pages.parquet").metadata[b"harvestman.schema_version"] == b"%d" % VERSION
 
 
 def test_days_and_buckets_are_partitions_and_every_row_is_in_its_own(tmp_path: Path) -> None:
@@ -80,6 +84,7 @@ def test_buckets_hold_a_million_pages_each(pages: int) -> None:
     assert buckets == 1 or pages > buckets // 2 * PAGES_A_BUCKET
 
 
+@pytest.mark.slow
 def test_few_files_are_open_and_few_rows_wait_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "FILES_OPEN", 3)
     monkeypatch.setattr(dataset, "ROWS_BYTES", 4_000)
@@ -124,19 +129,13 @@ def test_columns_are_in_the_manual() -> None:
 # -- readers ---------------------------------------------------------------------------------------------------------
 
 
-def examples() -> dict[str, str]:
-    """The Python in docs/export.md, by the package it is about."""
-    found = re.findall(r"^```python\n(.*?)^```", MANUAL, re.MULTILINE | re.DOTALL)
-    return {re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)[0]: code for code in found}
-
-
 def test_there_is_an_example_for_each_reader() -> None:
     assert set(examples()) == {"duckdb", "pandas", "polars", "pyspark", "warcio"}
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory as the examples expect it."""
+    """A directory as the examples expect it. That of Spark is run in tests/readers."""
     here = tmp_path_factory.mktemp("readers")
     data = str(write(here / "crawl-data").data)
     assert main(["export", data, "--format", "dataset", "--output", str(here / "corpus")]) == 0
@@ -144,12 +143,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
-@pytest.mark.parametrize("package", sorted(examples()))
+@pytest.mark.parametrize("package", sorted(examples().keys() - {"pyspark"}))
 def test_the_example_works(package: str, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
-    if package == "pyspark" and shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
     monkeypatch.chdir(exported)
     names: dict[str, object] = {}
     exec(examples()[package], names)

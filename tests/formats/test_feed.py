@@ -13,15 +13,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from formats.small import HOME, Small, write
+from formats.small import HOME, THEN, Small, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harvestman.cli.main import main
 from harvestman.feed import CHANGES, Event, events, parse, written
 from harvestman.layout import VERSION, CrawlFile, Layout
-from harvestman.model import RecordRef
+from harvestman.model import Instant, RecordRef
+from harvestman.policy.blocklist import entry
+from harvestman.policy.urls import key, url_hash
+from harvestman.removals import Removal, Removals
 from harvestman.store.replay import read
+from harvestman.takedown import run as deeds
 from harvestman.views import View
 
 
@@ -54,7 +58,7 @@ def test_each_kind_of_visit_is_told_in_order(tmp_path: Path) -> None:
         ("changed", "", ""),
         ("new", "empty", ""),
     ]
-    assert {change for change, _, _ in found} == set(CHANGES)
+    assert {change for change, _, _ in found} == set(CHANGES) - {"removed"}
 
 
 def test_an_event_leads_to_its_record(tmp_path: Path) -> None:
@@ -176,6 +180,156 @@ def test_a_page_log_that_a_power_cut_took_back_is_read_from_its_beginning(tmp_pa
         raw = path.read_bytes()
         path.write_bytes(raw[place.frame :] + raw[: place.frame])
         assert {event.url for event in told(small.layout, last.cursor)} == {f"{HOME}1", f"{HOME}2"}
+
+
+# -- what was removed -------------------------------------------------------------------------------------------------
+
+
+class Indexer:
+    """A reader that keeps the latest version of each page, and its cursor, as docs/export.md asks for."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.index: dict[str, Event] = {}
+        self.cursor = "0"
+        self.heard: list[str] = []
+
+    def read(self, most: int = -1, lose: int = 0) -> None:
+        """Deal with events; the cursor of the last `lose` of them is not stored, as if it were killed."""
+        found = told(self._layout, self.cursor, most)
+        for event in found:
+            self.heard.append(event.change)
+            mine = self.index.get(event.url_hash)
+            if event.change in ("new", "changed"):
+                self.index[event.url_hash] = event
+            elif event.change != "unchanged" and (mine is None or mine.fetched_at < event.fetched_at):
+                self.index.pop(event.url_hash, None)
+        if len(found) > lose:
+            self.cursor = found[-1 - lose].cursor
+
+    @property
+    def urls(self) -> set[str]:
+        return {event.url.removeprefix(HOME) for event in self.index.values()}
+
+
+def take_down(layout: Layout, kind: str, text: str) -> None:
+    assert main(["takedown", str(layout.data), f"--{kind}", text, "--reason", "test", "--json"]) == 0
+
+
+def test_a_takedown_is_told_and_told_again_to_one_who_died(tmp_path: Path) -> None:
+    layout = write(tmp_path / "crawl")
+    early, late = Indexer(layout), Indexer(layout)
+    early.read()
+    late.read(most=2)
+    assert early.urls == {"", "a?b=2&x=1", "https://www.example.com/B/?z=1&A=2", "hidden", "empty"}
+    take_down(layout, "url", f"{HOME}a?x=1&b=2")
+    for reader in (early, late):
+        reader.heard.clear()
+        reader.read(lose=99)
+        assert reader.heard.count("removed") == 1
+        assert "a?b=2&x=1" not in reader.urls
+        reader.read()
+        assert reader.heard.count("removed") == 2
+        reader.read()
+        assert reader.heard.count("removed") == 2
+        assert reader.urls == {"", "https://www.example.com/B/?z=1&A=2", "hidden", "empty"}
+    fresh = Indexer(layout)
+    fresh.read()
+    assert fresh.urls == early.urls
+    take_down(layout, "site", "example.org")
+    early.read()
+    assert early.urls == {"https://www.example.com/B/?z=1&A=2"}
+
+
+def test_pages_that_are_told_again_still_lead_to_their_records(tmp_path: Path) -> None:
+    """Taking a page out of the frame that a cursor stands in makes the others of that file news."""
+    layout = write(tmp_path / "crawl")
+    last = told(layout)[-1]
+    take_down(layout, "url", f"{HOME}empty")
+    again = {event.url: event.warc for event in told(layout, last.cursor) if event.url}
+    assert HOME in again
+    assert again[f"{HOME}a?b=2&x=1"] is not None
+    assert again[f"{HOME}hidden"] is not None
+
+
+def test_removals_have_numbers_of_their_own_and_no_address(tmp_path: Path) -> None:
+    layout = write(tmp_path / "crawl")
+    take_down(layout, "prefix", f"{HOME}h")
+    take_down(layout, "url", f"{HOME}empty")
+    gone = [event for event in told(layout) if event.change == "removed"]
+    assert [(event.worker, event.seq, event.url) for event in gone] == [("removed", 1, ""), ("removed", 2, "")]
+    assert [event.url_hash for event in gone] == [url_hash(key(f"{HOME}{name}")) for name in ("hidden", "empty")]
+    assert told(layout, gone[0].cursor)[0] == gone[1]
+    assert "removed" not in [event.change for event in told(layout, gone[1].cursor)]
+    assert "hidden" not in (layout.data / "removed.jsonl").read_text()
+
+
+def test_retention_tells_up_to_when_and_newer_versions_stay(tmp_path: Path) -> None:
+    with Small(tmp_path / "crawl") as small:
+        small.page(f"{HOME}old", "Old.")
+        small.page(f"{HOME}both", "Once.")
+        small.commit()
+        between = Instant(small.now + 5)
+        small.page(f"{HOME}both", "Again.")
+        small.commit()
+    indexer = Indexer(small.layout)
+    indexer.read()
+    raw = ("response", "request", "revisit")
+    deeds.retain(small.layout.data, between, raw, "tester", between, False, lambda _: None)
+    indexer.read()
+    assert "removed" not in indexer.heard
+    deeds.retain(small.layout.data, between, deeds.KINDS, "tester", between, False, lambda _: None)
+    indexer.read()
+    assert indexer.heard.count("removed") == 2
+    assert indexer.urls == {"both"}
+
+
+@pytest.mark.parametrize("fatal", ["block", "state", "records", "pages", "derived", "proof"])
+def test_a_takedown_that_is_cut_short_is_told_when_it_is_done(tmp_path: Path, fatal: str) -> None:
+    layout = write(tmp_path / "crawl")
+    indexer = Indexer(layout)
+    indexer.read()
+    order = deeds.Order(entry("url", f"{HOME}empty", "test", Instant(THEN + 9_999), "tester"), "x")
+
+    def cut(step: str) -> None:
+        if step == fatal:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        deeds.take_down(layout.data, order, cut)
+    indexer.read()
+    deeds.take_down(layout.data, order, lambda _: None)
+    indexer.read()
+    assert "removed" in indexer.heard
+    assert "empty" not in indexer.urls
+    assert not (layout.data / "removing.jsonl").exists()
+
+
+@given(st.lists(st.lists(st.integers(0, 50), max_size=5), min_size=1, max_size=5), st.binary(max_size=9))
+def test_removals_survive_a_torn_line(groups: list[list[int]], torn: bytes) -> None:
+    with TemporaryDirectory() as directory:
+        removals = Removals(Layout(Path(directory)))
+        wanted: list[Removal] = []
+        for group in groups:
+            mine = [Removal(f"{number:064x}", Instant(number), "url") for number in group]
+            removals.begin(mine)
+            removals.finish()
+            wanted += mine
+            with (Path(directory) / "removed.jsonl").open("ab") as file:
+                file.write(torn.replace(b"\n", b""))
+            found = list(removals.behind(0))
+            assert [each for _, each in found] == wanted
+            for number, (place, _) in enumerate(found, 1):
+                assert [each for _, each in removals.behind(place)] == wanted[number:]
+
+
+def test_near_duplicates_say_of_whom(tmp_path: Path) -> None:
+    with Small(tmp_path / "crawl") as small:
+        page = small.page(f"{HOME}1")
+        page.near_duplicate_of, page.distance = HOME, 2
+        small.commit()
+    (event,) = told(small.layout)
+    assert (event.near_duplicate_of, event.distance) == (HOME, 2)
 
 
 def test_fields_are_in_the_manual() -> None:

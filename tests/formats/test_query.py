@@ -136,6 +136,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert second["urls"] != first["urls"]
 
 
+@pytest.mark.slow
 def test_many_stretches_become_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Small(tmp_path / "crawl") as small:
         most = 0

@@ -7,6 +7,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 import msgspec
+import pytest
 from virtual import HOUR, START, Drive, OneJob, Reply, config, in_a_loop, web
 
 from harvestman.config import Budget, Recrawl, Retry, Traps
@@ -340,6 +341,7 @@ async def test_a_farm_is_flagged_and_cut(state: RocksState) -> None:
 # -- what a review found ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_a_further_visit_under_way_that_a_newer_job_meets_ends_that_job(state: RocksState) -> None:
     drive = Drive(state, web(page=Reply(took=5.0)), settings=config(recrawl=Recrawl(keep=True)), jobs=Two())

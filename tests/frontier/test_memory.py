@@ -22,7 +22,7 @@ async def test_a_queue_longer_than_the_window_is_served_in_order(state: RocksSta
     assert await drive.queued() == 0
 
 
-@pytest.mark.parametrize("pages", [1, 3, 70])
+@pytest.mark.parametrize("pages", [1, 3, pytest.param(70, marks=pytest.mark.slow)])
 @in_a_loop
 async def test_all_hosts_are_served_through_few_places(pages: int, state: RocksState) -> None:
     drive = Drive(state, web(), settings=config(memory=SMALL))
@@ -102,6 +102,7 @@ async def test_dead_hosts_do_not_keep_the_living_from_their_places(state: RocksS
     assert {line.host for line in drive.pages()} == {f"live{i}.test" for i in range(30)}
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_robots_redirects_with_few_places(state: RocksState) -> None:
     def answer(url: str, now: Instant) -> Reply:
@@ -119,6 +120,7 @@ async def test_robots_redirects_with_few_places(state: RocksState) -> None:
     assert await drive.queued() == 0
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_ready_hosts_of_low_priority_are_not_starved_by_urgent_ones(state: RocksState) -> None:
     drive = Drive(state, web(), in_flight=1)
@@ -143,6 +145,7 @@ async def test_within_a_host_every_bucket_has_its_share(state: RocksState) -> No
     assert served.count(0) > served.count(1) > served.count(2) > served.count(6)
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_within_a_host_a_stream_of_urgent_links_does_not_starve_the_rest(state: RocksState) -> None:
     fed = iter(range(1_000_000))

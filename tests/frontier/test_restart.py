@@ -61,7 +61,7 @@ async def undisturbed(directory: Path) -> dict[str, Status]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 @in_a_loop
 async def test_crashes_at_random_points_lose_nothing_and_hurry_nobody(
     seed: int, state: RocksState, tmp_path: Path
@@ -153,11 +153,12 @@ async def test_what_is_due_ripens_when_it_is_due_and_not_before(state: RocksStat
     assert (await state.records([url]))[0] is not None
 
 
+@pytest.mark.parametrize("steps", [60, pytest.param(400, marks=pytest.mark.slow)])
 @in_a_loop
-async def test_every_due_entry_is_removed_under_the_moment_it_was_stored(state: RocksState) -> None:
+async def test_every_due_entry_is_removed_under_the_moment_it_was_stored(state: RocksState, steps: int) -> None:
     """Milliseconds there and floats here: a due row that is not found again would ripen for ever."""
     drive = Drive(state, web(page=Reply(500)), now=START)
-    for step in range(400):
+    for step in range(steps):
         drive.now = Instant(1_000_000_000 + step * 7_777_777.777 + step / 977)
         await drive.add([f"https://d{step}.test/x"])
         await drive.run(requests=len(drive.journal) + 2)

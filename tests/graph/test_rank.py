@@ -36,6 +36,7 @@ def web(nodes: int, edges: int, seed: int) -> list[tuple[int, int]]:
     return [*zip(source.tolist(), chance.permutation(nodes)[target].tolist(), strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [EXACT, 1e-6])
 def test_ten_thousand_nodes_agree_with_networkx(tolerance: float) -> None:
     edges = web(10_000, 100_000, seed=5)

@@ -370,6 +370,7 @@ def test_a_date_never_delays_and_never_hurries_below_the_shortest(
 # All of it.
 
 
+@pytest.mark.slow
 def test_freshness_near_the_optimum_and_above_the_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
     """The small version of bench/freshness.py, which has the figures and the picture."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))

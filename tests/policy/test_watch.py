@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,7 +74,8 @@ def test_a_move_is_told_exactly_when_no_network_is_shared(before: list[str], aft
     assert told == (not prefixes(before) & prefixes(after))
 
 
-def test_the_memory_of_moves_is_bounded() -> None:
+def test_the_memory_of_moves_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MOVERS", 500)
     moves = Moves()
     for n in range(2 * watch.MOVERS + 5):
         moves.moved(f"h{n}.test", ["93.184.1.1"], ["104.16.0.1"])

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from harvestman.sim.report import Report
 from harvestman.sim.web import Web
 
 PLAN = Plan(hosts=48, pages=9, seed=3)
+web_of = cache(Web)
 Visited = Callable[[Plan], list[Asked]]
 Written = Callable[[Plan, list[Asked]], Path]
 
@@ -40,7 +42,7 @@ Judged = Callable[[Callable[[list[Asked]], None]], Report]
 
 
 def some_host(robots: Robots | None = None, feature: Feature = Feature.PLAIN) -> Host:
-    hosts = Web(PLAN).hosts
+    hosts = web_of(PLAN).hosts
     return next(
         host
         for host in hosts
@@ -55,7 +57,9 @@ def after_all(asked: list[Asked], host: Host, target: str, status: int = 200, wa
     return Asked(when, when + 0.01, "late", host.address, host.name, "GET", target, status, 100)
 
 
-@pytest.mark.parametrize("profile", ["clean", "mixed", "wild"])
+@pytest.mark.parametrize(
+    "profile", ["mixed", *(pytest.param(each, marks=pytest.mark.slow) for each in ("clean", "wild"))]
+)
 def test_polite_crawl_passes_whole(profile: str, visited: Visited, written: Written) -> None:
     plan = dataclasses.replace(PLAN, profile=profile)
     report = audit(written(plan, visited(plan)))
@@ -68,7 +72,7 @@ def test_polite_crawl_passes_whole(profile: str, visited: Visited, written: Writ
 def test_walk_and_pages_agree_on_every_url(visited: Visited, written: Written) -> None:
     """What the HTML links to is what the model says it links to: neither more nor less."""
     asked = visited(PLAN)
-    web = Web(PLAN)
+    web = web_of(PLAN)
     kinds = {web.kind(web.by_name[each.host], each.target) for each in asked if not each.target.startswith("/robots")}
     assert None not in kinds
     assert audit(written(PLAN, asked)).missing.examples == []
@@ -77,7 +81,7 @@ def test_walk_and_pages_agree_on_every_url(visited: Visited, written: Written) -
 def test_missing_page(judged: Judged) -> None:
     def spoil(asked: list[Asked]) -> None:
         host = some_host()
-        path = Web(PLAN).path(host, 7)
+        path = web_of(PLAN).path(host, 7)
         asked[:] = [each for each in asked if (each.host, each.target.split("#")[0]) != (host.name, path)]
 
     report = judged(spoil)
@@ -218,9 +222,9 @@ def test_traps_and_farms_of_the_wild_web_are_told_apart(written: Written) -> Non
     for feature, target in (
         (Feature.NESTED, "/guide/intro/intro/page.html"),
         (Feature.FACETS, "/catalog?sort=new&color=red"),
-        (Feature.FARM, Web(plan).entries(next(h for h in Web(plan).hosts if h.feature is Feature.FARM))[-1].path),
+        (Feature.FARM, web_of(plan).entries(next(h for h in web_of(plan).hosts if h.feature is Feature.FARM))[-1].path),
     ):
-        host = next(host for host in Web(plan).hosts if host.feature is feature)
+        host = next(host for host in web_of(plan).hosts if host.feature is feature)
         asked.append(Asked(9.0, 9.1, "a", host.address, host.name, "GET", target, 200, 1))
     report = audit(written(plan, asked))
     assert {name: sum(hosts.values()) for name, hosts in report.traps.items()} == {"nested": 1, "facets": 1}
@@ -246,7 +250,7 @@ def test_unread_sitemap_costs_coverage(judged: Judged) -> None:
 
 
 def test_sitemap_that_robots_forbids(judged: Judged) -> None:
-    host = next(host for host in Web(PLAN).hosts if host.sitemap is Sitemap.HIDDEN)
+    host = next(host for host in web_of(PLAN).hosts if host.sitemap is Sitemap.HIDDEN)
     assert judged(lambda asked: asked.append(after_all(asked, host, "/private/sitemap.xml"))).broken == ["robots"]
     assert judged(lambda asked: asked.append(after_all(asked, host, "/orphan/1"))).broken == ["nofollow"]
 
@@ -265,7 +269,7 @@ def test_connections_at_once(tmp_path: Path) -> None:
 
 def test_hosts_of_one_address_are_reported_not_judged(judged: Judged) -> None:
     def spoil(asked: list[Asked]) -> None:
-        hosts = [host for host in Web(PLAN).hosts if host.address == Web(PLAN).hosts[12].address]
+        hosts = [host for host in web_of(PLAN).hosts if host.address == web_of(PLAN).hosts[12].address]
         one = after_all(asked, hosts[0], "/robots.txt", 404)
         two = dataclasses.replace(one, host=hosts[1].name, arrival=one.arrival + 0.1, end=one.end + 0.2)
         asked += [one, two]
@@ -308,7 +312,7 @@ def test_report_reads_well(judged: Judged) -> None:
 
 
 def test_bounds_of_the_crawl_bound_what_is_expected(written: Written) -> None:
-    seeds = len(Web(PLAN).seed_hosts())
+    seeds = len(web_of(PLAN).seed_hosts())
     assert audit(written(PLAN, []), depth=0).expected == seeds
     near = audit(written(PLAN, []), seeds_only=True).expected
     assert seeds * 9 <= near < audit(written(PLAN, [])).expected

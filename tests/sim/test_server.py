@@ -355,6 +355,7 @@ def test_no_request_no_answer(tmp_path: Path) -> None:
     assert not [line for line in visit(tmp_path / "log", steps) if isinstance(line, Asked)]
 
 
+@pytest.mark.slow
 def test_run_says_when_it_is_ready_and_ends_by_signal(tmp_path: Path) -> None:
     words = ["--hosts", "3", "--port", "0", "--dns-port", "0", "--log", str(tmp_path / "log")]
     with Popen([sys.executable, "-m", "harvestman.sim", *words], stderr=PIPE, text=True) as server:

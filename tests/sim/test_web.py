@@ -44,7 +44,9 @@ def test_another_seed_gives_another_web() -> None:
 
 
 @pytest.mark.parametrize("profile", ["clean", "mixed", "wild"])
-@pytest.mark.parametrize(("hosts", "pages"), [(1, 1), (3, 2), (40, 1), (50, 9), (80, 30)])
+@pytest.mark.parametrize(
+    ("hosts", "pages"), [(1, 1), (3, 2), (40, 1), (50, 9), pytest.param(80, 30, marks=pytest.mark.slow)]
+)
 def test_every_page_of_every_open_host_is_within_reach(profile: str, hosts: int, pages: int) -> None:
     walked = reach(Web(Plan(hosts, pages, profile=profile)), depth=20)
     assert sum(walked.pages) == sum(walked.open) * pages
@@ -85,6 +87,7 @@ def test_every_spelling_is_the_same_page() -> None:
                 assert web.look(host, spelling(path, turn).removeprefix("../../../..")) == page
 
 
+@pytest.mark.slow
 def test_sizes_links_and_words_are_like_the_webs() -> None:
     press = Press(Web(Plan(hosts=100, pages=20, profile="clean")), 8800)
     bodies = [press.page(host, page) for host in press.web.hosts for page in range(20)]

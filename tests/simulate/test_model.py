@@ -128,6 +128,7 @@ def test_a_version_has_a_digest_and_an_etag_of_its_own() -> None:
     assert after.headers["etag"] != at.headers["etag"]
 
 
+@pytest.mark.slow
 def test_popular_pages_are_important() -> None:
     web = ModelWeb(Plan(100, 10_000, profile="clean"))
     counted = Counter(link for rank in range(1, 101) for page in _pages(web, rank) for link in page)

@@ -28,7 +28,7 @@ def test_it_survives_json(play: Play) -> None:
     assert "--seed 3" in report.render()
 
 
-@pytest.mark.parametrize("empty", [True, False])
+@pytest.mark.parametrize("empty", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_pictures_are_well_formed(play: Play, empty: bool) -> None:
     report = EMPTY if empty else play(Plan(30, 300, 3, "wild"), 0.2)
     report.machine = Machine(1.0, 1.0, [(10, 50_000_000), (20, 60_000_000)])

@@ -29,6 +29,7 @@ def judged(report: Report) -> dict[str, object]:
     return tree
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_crawl(play: Play) -> None:
     plan = Plan(60, 600, seed=5, profile="wild")
     first, again, other = play(plan, 0.05, 0.1), play(plan, 0.05, 0.1), play(Plan(60, 600, 6, "wild"), 0.05, 0.1)
@@ -101,6 +102,7 @@ def test_it_can_be_stopped(tmp_path: Path) -> None:
     assert report.lost == 0, told(report)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_hosts_are_not_built_to_be_crawled(play: Play) -> None:
     report = play(Plan(100_000, 10_000_000, 8), 0.02, 50.0, max_requests=1_500)
     assert report.ok, told(report)

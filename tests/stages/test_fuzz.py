@@ -91,6 +91,7 @@ def test_a_body_in_many_pieces_is_put_together_and_in_too_many_refused() -> None
     assert failed(refused) == (FailureKind.PROTOCOL, "a body in more than 4000 pieces")
 
 
+@pytest.mark.slow
 def test_bodies_under_way_hold_no_more_than_they_may() -> None:
     async def scene() -> None:
         begun = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 900000\r\n\r\n" + b"x" * 700_000

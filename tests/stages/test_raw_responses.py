@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 import suites
 from stages.rawserver import RawServer, fetching, get, get_page, page, run, sends
 
@@ -50,6 +51,7 @@ async def answers() -> list[tuple[dict[str, Any], Answer]]:
     return results
 
 
+@pytest.mark.slow
 def test_every_raw_response() -> None:
     results = run(answers())
     assert len(results) >= 390

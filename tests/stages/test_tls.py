@@ -46,6 +46,7 @@ def test_a_host_is_met_again_with_a_short_handshake(tmp_path: Path) -> None:
     assert run(scene()) == (1, 4)
 
 
+@pytest.mark.slow
 def test_sessions_outlast_visits_to_many_other_hosts(tmp_path: Path) -> None:
     """libcurl alone keeps those of 25 hosts: none of 100 would be resumed."""
 

@@ -128,8 +128,8 @@ def old(grown_old: Path, tmp_path: Path) -> Layout:
     return Layout(Path(shutil.copytree(grown_old, tmp_path / "crawl")))
 
 
-def order(kind: str = "url", text: str = PRIVATE, **more: bool) -> deeds.Order:
-    return deeds.Order(entry(kind, text, "request 17", NOW, "tester"), text, **more)
+def order(kind: str = "url", text: str = PRIVATE, *, dry_run: bool = False, keep_pattern: bool = False) -> deeds.Order:
+    return deeds.Order(entry(kind, text, "request 17", NOW, "tester"), text, dry_run, False, keep_pattern)
 
 
 def quiet(_: str) -> None:
@@ -406,6 +406,27 @@ def test_the_verb(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     assert PRIVATE not in exported
 
 
+def test_a_list_of_urls_goes_at_once(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    """Found by what they say, as one would look for a person."""
+    data, listed = str(layout.data), layout.data.parent / "jane.csv"
+    sql = f"select distinct url from pages where text like '%{SECRET}%' or text like '%{SECRET[::-1]}%' order by url"
+    shutil.rmtree(layout.data / "query")
+    assert main(["query", data, sql, "--csv"]) == 0
+    listed.write_text(capsys.readouterr().out)
+    assert main(["takedown", data, "--urls", str(listed), "--reason", "request 18", "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert (done["kind"], done["pages"], done["proof"]["left"]) == ("url", 3, [])
+    assert len(read_entries(layout.blocked)) == 2
+    assert everywhere(layout.data, SECRET) == everywhere(layout.data, SECRET[::-1]) == []
+    assert known(layout.data, PRIVATE).status is known(layout.data, f"{HOME}people/joe").status is Status.REFUSED
+    listed.write_text("url\n")
+    assert main(["takedown", data, "--urls", str(listed), "--reason", "x"]) == 2
+    assert main(["takedown", data, "--urls", str(listed.with_suffix(".no")), "--reason", "x"]) == 2
+    said = capsys.readouterr().err
+    assert "there is no URL in it" in said
+    assert "No such file" in said
+
+
 # -- what is blocked stays out ---------------------------------------------------------------------------------------
 
 
@@ -465,7 +486,7 @@ def test_a_filler_has_the_very_length(length: int, offset: int) -> None:
     member = filler("w00-20260101000000-00000.warc.gz", Cut(offset, length), NOW)
     assert len(member) == length
     fields, block = parse_record(opened(member))
-    assert (fields["warc-type"], block) == ("metadata", b"")
+    assert (fields["warc-type"], block) == ("erased", b"")
 
 
 def test_a_frame_keeps_its_length_and_those_behind_it(tmp_path: Path) -> None:

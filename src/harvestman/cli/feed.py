@@ -16,7 +16,8 @@ examples:
   harvestman feed crawl-data --json --follow | my-indexer         and what will come
 
 Every event carries a cursor. A reader that stores it after it has dealt with the event, and gives it back with --after,
-sees every event at least once, whatever is killed in between. Fields: docs/export.md. The crawl may be running."""
+sees every event at least once, whatever is killed in between. 'removed' asks a reader to delete its copies as well.
+Fields: docs/export.md. The crawl may be running."""
 SHORTEST, LONGEST = 1.0, 10.0
 """Seconds between two looks at a crawl that does nothing."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -76,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"there is no such hold; `harvestman hold list {options.data}` names them")
         write_entries(layout.holds, kept)
     append(layout, Held(meant.at, meant.by, meant.reason, f"hold {options.act}", meant.kind, meant.value))
+    state = "Under legal hold" if options.act == "add" else "No longer under legal hold"
+    print(f"{state}: {' '.join(wanted)}", file=sys.stderr)
     return 0
 
 

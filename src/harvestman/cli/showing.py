@@ -101,17 +101,28 @@ def _told(shown: Shown, found: Explanation, now: Instant, limit: int) -> str:
 
 def _page(page: Page) -> list[str]:
     asks = [word for word, asked in (("noindex", page.noindex), ("nofollow", page.nofollow)) if asked]
+    asks += page.data.asks
     facts = {
         "title": page.title,
         "about": page.description,
+        "author": page.data.author,
+        "published": page.data.published,
+        "modified": page.data.modified,
         "fetched": f"{words.moment(page.fetched_at)}, HTTP {page.status}, depth {page.depth}",
         "type": ", ".join(filter(None, (page.content_type, page.charset and f"read as {page.charset}"))),
         "language": page.language,
         "canonical": page.canonical or "",
+        "nearly": _near(page),
         "asks": ", ".join(asks),
+        "cut": page.cut and f"read in part only, for its {page.cut}",
         "digest": page.digest,
     }
     return [f"  {name:<10}{' '.join(fact.split())}" for name, fact in facts.items() if fact]
+
+
+def _near(page: Page) -> str:
+    """Of which page it is a near-duplicate."""
+    return f"{page.near_duplicate_of} (distance {page.distance})" if page.near_duplicate_of else ""
 
 
 def _versions(found: Sequence[Version], limit: int) -> list[str]:
@@ -142,7 +153,8 @@ def _short(line: str) -> str:
 
 def _link(link: Link | InLink) -> str:
     anchor = " ".join(link.anchor.split())
-    return link.url + (f"  {anchor[:60]!r}" if anchor else "") + (f"  [{link.rel}]" if link.rel else "")
+    about = " ".join(filter(None, (link.place, link.rel)))
+    return link.url + (f"  {anchor[:60]!r}" if anchor else "") + (f"  [{about}]" if about else "")
 
 
 def _listed(name: str, lines: Sequence[str], limit: int) -> list[str]:

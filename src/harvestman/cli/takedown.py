@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
 import time
@@ -24,6 +25,7 @@ examples:
   harvestman takedown crawl-data --url https://example.org/page --reason "request 17"
   harvestman takedown crawl-data --prefix https://example.org/people/ --reason "request 18"
   harvestman takedown crawl-data --site example.org --reason "the owner asked"
+  harvestman takedown crawl-data --urls found.csv --reason "request 18"       what a query found
   harvestman takedown crawl-data --pattern '/user/jane-doe(/|$)' --reason "erasure, request 19"
   harvestman takedown crawl-data --verify                  search for all that was ever taken down
   harvestman takedown crawl-data --verify --phrase "words that stood on the page"
@@ -47,7 +49,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     verb.set_defaults(run=run)
     verb.add_argument("data", metavar="DIR", type=Path, help="where the crawl lives; it must not be running")
-    add_which(verb, ("url", "prefix", "site", "pattern"))
+    add_which(verb, ("url", "urls", "prefix", "site", "pattern"))
     verb.add_argument("--reason", metavar="TEXT", help="why, for the record (no default: it has to be given)")
     verb.add_argument("--by", metavar="NAME", default=None, help="who did it, for the record (default: $USER)")
     verb.add_argument("--dry-run", action="store_true", help="only say what would go (default: delete it)")
@@ -76,6 +78,7 @@ def add_which(verb: argparse.ArgumentParser, kinds: tuple[str, ...]) -> None:
         "url": ("URL", "one URL, with all spellings of it"),
         "prefix": ("URL", "every URL that begins so"),
         "site": ("DOMAIN", "a whole registrable domain, with all its hosts"),
+        "urls": ("FILE", "each URL of a list: one a line, or the first column of a CSV; '-' is stdin"),
         "pattern": ("REGEX", "every URL in which this regular expression is found"),
     }
     for kind in kinds:
@@ -95,23 +98,41 @@ def run(options: argparse.Namespace) -> int:
     from harvestman.policy.blocklist import KINDS, Which, entry  # here, so that other verbs start without it
     from harvestman.takedown import run as deeds
 
-    wanted = chosen(options, KINDS)
+    wanted = chosen(options, (*KINDS, "urls"))
     phrases = [text.encode() for text in options.phrase]
     if options.verify:
-        which = Which([entry(*wanted)]) if wanted else deeds.blocked(options.data)
+        which = Which(entry(*each) for each in _meant(*wanted)) if wanted else deeds.blocked(options.data)
         proof = deeds.verify(options.data, which, phrases, ())
         print(_json({"clean": proof.clean, "proof": proof}) if options.json else told_proof(proof))
         return _judged(proof)
     if wanted is None:
-        raise UsageError("takedown: of what? Name --url, --prefix, --site or --pattern, or --verify what was done")
+        raise UsageError(
+            "takedown: of what? Name --url, --urls, --prefix, --site or --pattern, or --verify what was done"
+        )
     if not (options.reason or "").strip():
         raise UsageError("takedown: a --reason is needed, for the record")
-    kind, text = wanted
-    meant = entry(kind, text, options.reason.strip(), Instant(time.time()), who(options))
-    order = deeds.Order(meant, text, options.dry_run, options.despite_hold, options.keep_pattern)
+    asked, now = _meant(*wanted), Instant(time.time())
+    first, *more = (entry(*each, options.reason.strip(), now, who(options)) for each in asked)
+    text = "\n".join(text for _, text in asked)
+    order = deeds.Order(first, text, options.dry_run, options.despite_hold, options.keep_pattern, tuple(more))
     done = deeds.take_down(options.data, order, _tell, phrases)
     print(_json(done) if options.json else told(done))
     return _judged(done.proof) if done.proof else 0
+
+
+def _meant(kind: str, text: str) -> list[tuple[str, str]]:
+    """What an option asks for: (kind, what), several for a list of URLs."""
+    if kind != "urls":
+        return [(kind, text)]
+    try:
+        with open(0 if text == "-" else text, encoding="utf-8", newline="", closefd=text != "-") as file:
+            urls = [row[0].strip() for row in csv.reader(file) if row and row[0].strip()]
+    except (OSError, ValueError, csv.Error) as error:
+        raise UsageError(f"--urls {text}: {error}") from None
+    urls = urls[1:] if urls[:1] == ["url"] else urls
+    if not urls:
+        raise UsageError(f"--urls {text}: there is no URL in it")
+    return [("url", url) for url in urls]
 
 
 def _tell(step: str) -> None:
@@ -133,6 +154,10 @@ def told(done: Takedown) -> str:
     from harvestman.cli import words
 
     records = ", ".join(f"{number:,} {kind}" for kind, number in sorted(done.records.items())) or "none"
+    if not done.urls:
+        blocked = "would be blocked" if done.dry_run else "is blocked from now on"
+        nothing = f"Nothing is known of it, so nothing {'would be' if done.dry_run else 'was'} deleted; it {blocked}."
+        return "\n".join([nothing, *([told_proof(done.proof)] if done.proof else [])])
     lines = [
         f"{words.plural(len(done.urls), 'URL')} {'would be taken down' if done.dry_run else 'taken down'}",
         f"  raw records  {records}",
@@ -153,5 +178,7 @@ def told_proof(proof: Proof) -> str:
     lines = [searched, *(f"  left: {where}" for where in proof.left)]
     lines += [f"  not searched: {name}" for name in proof.unsearched]
     lines += [f"  the address itself stands in: {where} ({count:,})" for where, count in sorted(proof.named.items())]
-    lines += [f"  {words.plural(proof.shared, 'phrase')} of other pages, too"] if proof.shared else []
+    if proof.shared:
+        cure = ": name words that only it has with --phrase" if proof.shared == proof.phrases else ""
+        lines.append(f"  {proof.shared:,} of {words.plural(proof.phrases, 'phrase')} stand on other pages, too{cure}")
     return "\n".join([*lines, "nothing is left" if proof.clean else "NOT PROVEN"])

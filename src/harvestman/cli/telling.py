@@ -10,6 +10,7 @@ import msgspec
 from harvestman.errors import UsageError
 from harvestman.feed import Event, events, parse, strangers
 from harvestman.layout import Layout
+from harvestman.removals import Removals
 from harvestman.stored import stamp
 from harvestman.views import View
 
@@ -23,11 +24,11 @@ class Teller:
         self._cursor = parse(after)
         self._unchanged = unchanged
         self._json = json
-        self._seen = ""
+        self._seen = ("", 0)
 
     async def tell(self) -> int:
         """Print what is new; returns how many events that were."""
-        seen = stamp(self._layout)
+        seen = (stamp(self._layout), Removals(self._layout).size)
         if seen == self._seen:
             return 0
         told = 0
@@ -46,4 +47,6 @@ class Teller:
             sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
         else:
             aim = f" -> {event.target}" if event.target else ""
-            print(f"{event.worker} {event.seq:>8} {event.fetched_at} {event.change:<10} {event.url}{aim}")
+            near = f" (nearly {event.near_duplicate_of})" if event.near_duplicate_of else ""
+            who = event.url or event.url_hash  # of what was removed, the address is not kept
+            print(f"{event.worker} {event.seq:>8} {event.fetched_at} {event.change:<10} {who}{aim}{near}")

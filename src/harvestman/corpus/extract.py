@@ -1,7 +1,7 @@
 """The best main text of a page: trafilatura's, put to the vote where it and our own reading of the page disagree.
 
 1. trafilatura in its fast mode that favours recall, and the text the crawl itself made of the page (`pages.parse`).
-2. Where these two differ (40 % of pages) trafilatura is asked again, with its fall-backs and favouring precision, and a
+2. Where these two differ (16 % of pages) trafilatura is asked again, with its fall-backs and favouring precision, and a
    line of the first reading stays only if one of the other two has it as well.
 3. The headline (a column of its own) and furniture go: "Read more: ...", "Follow us on ...", "Tags: ...".
 

@@ -130,14 +130,17 @@ def id_in(row: Row) -> UrlId:
     return UrlId(value if family == "queue" else key[10:])
 
 
-def _options(cache: Cache, write_buffer: int) -> Options:
+OPEN_FILES = 256
+
+
+def _options(cache: Cache, write_buffer: int, open_files: int) -> Options:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
     options.set_db_write_buffer_size(write_buffer)
     options.set_write_buffer_size(write_buffer // 4)
     options.set_max_total_wal_size(128 << 20)
-    options.set_max_open_files(256)
+    options.set_max_open_files(open_files)
     options.set_keep_log_file_num(2)
     options.set_max_background_jobs(2)
     options.set_compression_type(DBCompressionType.lz4())
@@ -162,22 +165,26 @@ class RocksState:
         self, directory: Path, *, cache_bytes: int = 32 << 20, write_buffer: int = 64 << 20, read_only: bool = False,
         fingerprints: int = 50_000, patience: float = 0.0,
     ) -> None:  # fmt: skip
-        """`patience`: seconds to wait for one who has it open, such as a worker whose supervisor was killed."""
+        """`patience`: seconds to wait for one who has it open, such as a worker whose supervisor was killed, or who
+        was just putting files together while we looked.
+        """
         directory.parent.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         access = AccessType.read_only(error_if_log_file_exist=False) if read_only else AccessType.read_write()
         cache = Cache(cache_bytes)
         names = FAMILIES if not read_only else _held(directory)
-        families = {name: _options(cache, write_buffer) for name in names}
-        self._fresh_options = partial(_options, cache, write_buffer)
+        # A view holds every file open: its owner removes files as it goes.
+        at_once = -1 if read_only else OPEN_FILES
+        families = {name: _options(cache, write_buffer, at_once) for name in names}
+        self._fresh_options = partial(_options, cache, write_buffer, at_once)
         for left in range(int(patience / _LOOK), -1, -1):
             try:
                 self._db = Rdict(
-                    str(directory), _options(cache, write_buffer), column_families=families, access_type=access
+                    str(directory), _options(cache, write_buffer, at_once), column_families=families, access_type=access
                 )
                 break
             except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
-                if "lock" not in str(error).lower() or not left:
+                if not (left and _passes(str(error), read_only)):
                     raise _explained(directory, str(error)) from error
                 time.sleep(_LOOK)
         self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in names}
@@ -188,9 +195,6 @@ class RocksState:
         self._table: NearTable | None = None
 
     # -- reading -----------------------------------------------------------------------------------------------
-
-    async def known(self, ids: Sequence[UrlId]) -> set[UrlId]:
-        return {url for url, value in zip(ids, self._values("url", ids), strict=True) if value is not None}
 
     async def records(self, ids: Sequence[UrlId]) -> list[UrlRecord | None]:
         return [None if raw is None else _decode_url(raw) for raw in self._values("url", ids)]
@@ -611,6 +615,11 @@ def _held(directory: Path) -> tuple[str, ...]:
     except Exception as error:  # as above
         raise _explained(directory, str(error)) from error
     return tuple(name for name in FAMILIES if name in held)
+
+
+def _passes(words: str, read_only: bool) -> bool:
+    """Whether another look may find it better."""
+    return "No such file" in words if read_only else "lock" in words.lower()
 
 
 def _explained(directory: Path, words: str) -> StateError:

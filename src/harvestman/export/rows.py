@@ -17,7 +17,9 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 
-from harvestman.model import Page, Status, UrlRecord
+from harvestman.export.said import said
+from harvestman.export.tables import METADATA
+from harvestman.model import Link, Page, Status, UrlRecord
 from harvestman.policy.sites import site_of
 from harvestman.policy.urls import host_of, key, url_hash
 
@@ -33,6 +35,8 @@ class LinkRow(msgspec.Struct):
     anchor: str
     rel: str
     kind: str
+    place: str
+    language: str
 
 
 class Row(msgspec.Struct):
@@ -59,6 +63,12 @@ class Row(msgspec.Struct):
     duplicate_of: str | None
     near_duplicate_of: str | None
     distance: int | None
+    author: str
+    published: str
+    modified: str
+    data: str | None
+    """JSON."""
+    cut: str
     links: list[LinkRow] | None = None
 
 
@@ -101,9 +111,13 @@ def _row(page: Page, links: bool) -> Row:
         page.url, url_hash(key(page.url)), host, site_of(host), page.status, page.fetched_at, page.content_type,
         page.charset, page.language, page.title, page.description, page.text, page.canonical, page.depth, page.digest,
         page.simhash, page.noindex, page.nofollow, page.duplicate_of,
-        page.near_duplicate_of, page.distance,
-        [LinkRow(link.url, link.anchor, link.rel, link.kind) for link in page.links] if links else None,
+        page.near_duplicate_of, page.distance, page.data.author, page.data.published, page.data.modified,
+        said(page.data), page.cut, [_link(link) for link in page.links] if links else None,
     )  # fmt: skip
+
+
+def _link(link: Link) -> LinkRow:
+    return LinkRow(link.url, link.anchor, link.rel, link.kind, link.place, link.language)
 
 
 @contextmanager
@@ -138,6 +152,7 @@ def write_jsonl(table: Iterable[Row], file: IO[bytes], *, links: bool) -> None:
         fields = msgspec.structs.asdict(row)
         fields["fetched_at"] = _iso(row.fetched_at)
         fields["simhash"] = f"{row.simhash:016x}"
+        fields["data"] = None if row.data is None else msgspec.Raw(row.data.encode())
         if not links:
             del fields["links"]
         file.write(encode(fields) + b"\n")
@@ -151,7 +166,7 @@ def _iso(at: float) -> str:
 # -- Parquet ---------------------------------------------------------------------------------------------------------
 
 _TEXT = pa.string()
-_LINK = pa.struct([("url", _TEXT), ("anchor", _TEXT), ("rel", _TEXT), ("kind", _TEXT)])
+_LINK = pa.struct([(name, _TEXT) for name in LinkRow.__struct_fields__])
 _TYPES: Final[dict[str, pa.DataType]] = {
     "status": pa.int16(),
     "fetched_at": pa.timestamp("ms", tz="UTC"),
@@ -167,7 +182,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
 def schema(links: bool) -> pa.Schema:
     """The columns of the table."""
     names = [name for name in Row.__struct_fields__ if links or name != "links"]
-    return pa.schema([(name, _TYPES.get(name, _TEXT)) for name in names])
+    return pa.schema([(name, _TYPES.get(name, _TEXT)) for name in names], metadata=METADATA)
 
 
 def write_parquet(table: Iterable[Row], path: Path, *, links: bool) -> None:

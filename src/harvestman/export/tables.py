@@ -11,11 +11,12 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
+from harvestman.export.said import said
 from harvestman.model import Page
 from harvestman.policy.sites import site_of
 from harvestman.policy.urls import host_of, key, url_hash
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 METADATA: Final = {"harvestman.schema_version": str(SCHEMA_VERSION)}
 
 Values: TypeAlias = tuple[object, ...]
@@ -31,7 +32,8 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             ("description", _TEXT), ("canonical", _TEXT), ("depth", pa.int16()), ("digest", _TEXT),
             ("simhash", pa.uint64()), ("noindex", pa.bool_()), ("nofollow", pa.bool_()), ("near_duplicate_of", _TEXT),
             ("distance", pa.int8()), ("text_chars", pa.int32()),
-            ("link_count", pa.int32()),
+            ("link_count", pa.int32()), ("author", _TEXT), ("published", _TEXT), ("modified", _TEXT), ("data", _TEXT),
+            ("cut", _TEXT),
         ],
         metadata=METADATA,
     ),
@@ -42,7 +44,8 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     ),
     "links": pa.schema(
         [("source", _TEXT), ("source_hash", _TEXT), ("source_site", _TEXT), ("fetched_at", _TIME), ("target", _TEXT),
-         ("target_hash", _TEXT), ("target_site", _TEXT), ("anchor", _TEXT), ("rel", _TEXT), ("kind", _TEXT)],
+         ("target_hash", _TEXT), ("target_site", _TEXT), ("anchor", _TEXT), ("rel", _TEXT), ("kind", _TEXT),
+         ("place", _TEXT), ("language", _TEXT)],
         metadata=METADATA,
     ),
 }  # fmt: skip
@@ -59,6 +62,7 @@ def page_values(page: Page) -> dict[str, list[Values]]:
             url, name, host, site, page.status, at, page.content_type, page.charset, page.language, page.title,
             page.description, page.canonical, page.depth, page.digest, page.simhash, page.noindex,
             page.nofollow, page.near_duplicate_of, page.distance, len(page.text), len(page.links),
+            page.data.author, page.data.published, page.data.modified, said(page.data), page.cut,
         )],
         "text": [(url, name, at, page.digest, page.language, page.text)],
         "links": list(_links(page, url, name, site, at)),
@@ -70,7 +74,7 @@ def _links(page: Page, url: str, name: str, site: str, at: int) -> Iterator[Valu
         target = url_hash(key(link.url))
         yield (
             url, name, site, at, link.url, target, site_of(host_of(link.url)), link.anchor,
-            link.rel, link.kind,
+            link.rel, link.kind, link.place, link.language,
         )  # fmt: skip
 
 

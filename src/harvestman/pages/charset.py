@@ -14,9 +14,12 @@ from turbohtml.detect import detect
 from harvestman.media import told
 
 _PRESCAN = 1024
+MAX_WIDE = 600_000
+"""Bytes read of UTF-16: Python takes 0.3 us for each half of a character that stands alone."""
 _SAMPLE = 8192
 """Bytes the frequency detector looks at (0.09 ms per KB), around the first that are not UTF-8."""
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
+_UTF16 = ("utf-16be", "utf-16le")
 _PYTHON_CODECS = {"utf-8": "utf-8", "utf-16be": "utf-16-be", "utf-16le": "utf-16-le"}
 _UTF16_LABELS = {
     "unicodefffe": "utf-16be",
@@ -117,6 +120,8 @@ def _resemblance(sample: bytes) -> str:
 
 
 def _decode_as(body: bytes, charset: str) -> str:
+    if charset in _UTF16:
+        return body[:MAX_WIDE].decode(_PYTHON_CODECS[charset], "replace")
     if charset in _PYTHON_CODECS:
         return body.decode(_PYTHON_CODECS[charset], "replace")
     return body.decode(f"whatwg-{charset}", "replace")

@@ -11,22 +11,28 @@ _VALUED = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-p
 """Directives written `name: value`; any other name before a colon is a robot's."""
 
 
+_RECORDED = frozenset({"noarchive", "nosnippet", "noimageindex", "notranslate", "noai", "noimageai"})
+
+
 class Directives(NamedTuple):
     """Whether a page may be indexed and its links followed."""
 
     noindex: bool = False
     nofollow: bool = False
+    others: frozenset[str] = frozenset()
+    """What else is asked, for whoever uses the page."""
 
     def __or__(self, other: object) -> Directives:
         if not isinstance(other, Directives):
             return NotImplemented
-        return Directives(self.noindex or other.noindex, self.nofollow or other.nofollow)
+        return Directives(self.noindex or other.noindex, self.nofollow or other.nofollow, self.others | other.others)
 
 
 def from_words(content: str) -> Directives:
     """The directives of a meta element's content, or of the part of a header that is meant for us."""
     words = content.lower().replace(",", " ").split()
-    return Directives("noindex" in words or "none" in words, "nofollow" in words or "none" in words)
+    nothing = "none" in words
+    return Directives(nothing or "noindex" in words, nothing or "nofollow" in words, _RECORDED.intersection(words))
 
 
 def from_header(value: str, agent: str) -> Directives:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1_000
 MISSING = "querying needs DuckDB, which is not installed: pip install 'harvestman[query]'"
+TABLES = 'The tables are pages, links, urls and hosts; "describe pages" names the columns of one.'
 READING = ("SELECT", "EXPLAIN")
 """What a statement may be. DESCRIBE, SHOW and SUMMARIZE count as SELECT."""
 
@@ -71,6 +72,8 @@ class Engine:
     def _translated(self, deed: Any) -> Any:
         try:
             return deed()
+        except self._duckdb.CatalogException as error:
+            raise UsageError(f"SQL: {str(error).strip()}\n\n{TABLES}") from None
         except self._duckdb.Error as error:
             raise UsageError(f"SQL: {str(error).strip()}") from None
 

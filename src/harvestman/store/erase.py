@@ -1,8 +1,9 @@
 """Taking single records and pages out of files that only ever grow, without moving anything else in them.
 
-What goes is written over in place, with as many bytes: a raw record by a small `metadata` record whose gzip header is
-padded (a gzip comment may have any length), a frame of pages by one with the pages that stay. So every offset that is
-kept anywhere stays true, and what was there is gone from the file itself, not only from a newer copy of it.
+What goes is written over in place, with as many bytes: a raw record by a small record of a type of its own (`ERASED`)
+whose gzip header is padded (a gzip comment may have any length), a frame of pages by one with the pages that stay. So
+every offset that is kept anywhere stays true, and what was there is gone from the file itself, not only from a newer
+copy of it.
 
 Writing over is not atomic. What is about to be written is therefore first put into a file of its own (`Redo`), which
 holds nothing of what goes, and is done again from there after a crash.
@@ -29,6 +30,8 @@ from .records import record, warc_date
 
 AT_ONCE = 32 << 20
 """Bytes that are written over between two syncs."""
+ERASED = "erased"
+"""Readers of WARC pass over types they do not know. One that they know, such as metadata, they would index."""
 COMMENT = 0x10
 """The flag of a gzip header that has a comment."""
 _TRAILER = Struct("<II")
@@ -47,7 +50,7 @@ def filler(file: str, cut: Cut, at: Instant) -> bytes:
     """A gzip member of the very length, with a WARC record that says nothing."""
     name = hashlib.sha256(f"{file}:{cut.offset}".encode()).hexdigest()
     identity = f"<urn:uuid:{name[:8]}-{name[8:12]}-5{name[13:16]}-8{name[17:20]}-{name[20:32]}>"
-    data = record((("WARC-Type", "metadata"), ("WARC-Record-ID", identity), ("WARC-Date", warc_date(at))), b"")
+    data = record((("WARC-Type", ERASED), ("WARC-Record-ID", identity), ("WARC-Date", warc_date(at))), b"")
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     body = deflate.compress(data) + deflate.flush() + _TRAILER.pack(zlib.crc32(data), len(data))
     padding = cut.length - len(body) - 10

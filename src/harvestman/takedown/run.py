@@ -16,6 +16,7 @@ from harvestman.mend import StillCrawl, still
 from harvestman.model import Instant, Page
 from harvestman.policy.blocklist import Entry, Which
 from harvestman.policy.urls import key, url_hash
+from harvestman.removals import Removal, Removals
 from harvestman.store.erase import Redo
 from harvestman.store.members import Member
 from harvestman.store.records import instant
@@ -34,10 +35,16 @@ class Order(msgspec.Struct, frozen=True):
 
     entry: Entry
     text: str
-    """What stood behind the option."""
+    """What stood behind the option, or in the file."""
     dry_run: bool = False
     despite_hold: bool = False
     keep_pattern: bool = False
+    more: tuple[Entry, ...] = ()
+    """Of a list of URLs, those after the first."""
+
+    @property
+    def which(self) -> Which:
+        return Which([self.entry, *self.more])
 
 
 class Takedown(msgspec.Struct):
@@ -89,7 +96,7 @@ class Retained(msgspec.Struct):
 
 def take_down(data: Path, order: Order, tell: deed.Tell, phrases: Iterable[bytes] = ()) -> Takedown:
     """Block, forget, write over, search. Run again after a crash it does what is left to do."""
-    layout, which = Layout(data), Which([order.entry])
+    layout, which = Layout(data), order.which
     done = _begun(order)
     with still(data) as crawl:
         if not order.dry_run:
@@ -98,11 +105,15 @@ def take_down(data: Path, order: Order, tell: deed.Tell, phrases: Iterable[bytes
         _refuse_held(layout, crawl, which, order)
         tell("survey")
         found = survey(layout, lambda _, __, fields: bool(which.of(fields["warc-target-uri"])), _page_of(which))
+        told = [Removal(each, order.entry.at, order.entry.kind) for each in _hashes(found.urls)]
         found.urls |= {record.url for _, record in deed.matching(crawl, which)}
         _count(layout, found, done)
         if order.dry_run:
             return done
+        removals = Removals(layout)
+        removals.begin(told)
         _remove(layout, crawl, order, found, redo, done, tell)
+        removals.finish()
     tell("proof")
     done.proof = verify(data, which, [*phrases, *found.phrases], found.urls)
     tell("record")
@@ -113,7 +124,7 @@ def take_down(data: Path, order: Order, tell: deed.Tell, phrases: Iterable[bytes
 def _remove(
     layout: Layout, crawl: StillCrawl, order: Order, found: Found, redo: Redo, done: Takedown, tell: deed.Tell
 ) -> None:
-    which, now = Which([order.entry]), order.entry.at
+    which, now = order.which, order.entry.at
     tell("block")
     append(layout, done)
     add_entries(layout.blocked, which.entries)
@@ -165,8 +176,10 @@ def retain(
 
     with still(data) as crawl:
         taken_in = _remembered(crawl.committed)
+        removals = Removals(layout)
         if not dry_run:
             redo = Redo(data)
+            removals.finish()
             crawl.cut_tails()
         tell("survey")
         found = survey(layout, old_record, old_page)
@@ -178,6 +191,7 @@ def retain(
             return done
         counted = done.held
         tell("state")
+        removals.begin(Removal(url, older_than, done.kind) for url in _hashes(found.pages))
         deed.forget(crawl, NOBODY, found.refs, now)
         for path in whole:
             found.cuts.pop(path, None)
@@ -188,6 +202,7 @@ def retain(
         deed.erase_log_pages(found, old_page, redo)
         tell("files")
         deed.remove_files(whole)
+        removals.finish()
         tell("derived")
         done.removed += deed.remove_derived(layout, pages=bool(done.pages))
         done.held = counted
@@ -212,9 +227,13 @@ def _begun(order: Order) -> Takedown:
 
 
 def _count(layout: Layout, found: Found, done: Takedown) -> None:
-    done.urls = sorted({url_hash(key(url)) for url in found.urls})
+    done.urls = _hashes(found.urls)
     done.records, done.pages = found.kinds, sum(found.logs.values())
     done.files = _names(layout, {*found.cuts, *found.logs})
+
+
+def _hashes(urls: Iterable[str]) -> list[str]:
+    return sorted({url_hash(key(url)) for url in urls})
 
 
 def _refuse_held(layout: Layout, crawl: StillCrawl, which: Which, order: Order) -> None:

@@ -22,6 +22,9 @@ WINDOW = 48
 SHORTEST = 16
 """... and the fewest that say which page they are from."""
 
+STRETCHES = 8
+"""Of each body: of several, for pages of one site share their menus."""
+
 GoneRecord = Callable[[Path, Member, Mapping[str, str]], bool]
 GonePage = Callable[[Page], bool]
 
@@ -37,6 +40,8 @@ class Found(msgspec.Struct):
     logs: dict[Path, int] = {}
     """Pages by file."""
     urls: set[str] = set()
+    pages: set[str] = set()
+    """Those of them that go as pages, too: a reader of the feed may have a copy."""
     phrases: list[bytes] = []
     """Stretches of what goes, from all over it."""
     pace: int = 1
@@ -78,6 +83,7 @@ def _survey_pages(path: Path, gone: GonePage, found: Found) -> None:
             continue
         going += 1
         found.urls.add(page.url)
+        found.pages.add(page.url)
         _keep(found, phrases_of(page.text.encode()))
     if going:
         found.logs[path] = going
@@ -119,10 +125,10 @@ def _keep(found: Found, phrases: Iterator[bytes]) -> None:
 
 
 def phrases_of(body: bytes) -> Iterator[bytes]:
-    """Stretches of a body: from its middle and towards its end, where pages of one site differ most."""
+    """Stretches of a body, from all over it: in some places pages of one site say the same."""
     body = body.strip()
-    for part in (2, 4):
-        start = len(body) * (part - 1) // part
+    for part in range(1, STRETCHES + 1):
+        start = len(body) * part // (STRETCHES + 1)
         phrase = body[max(0, min(start, len(body) - WINDOW)) :][:WINDOW].strip()
         if len(phrase) >= SHORTEST:
             yield phrase

@@ -1,0 +1,122 @@
+"""From markup to a tree, within limits: what a page can cost is known before it is parsed, or watched while it is.
+
+The parser is linear in honest pages. Four things cost more, and each is met before it hurts: attributes of repeated
+<html> and <body>, formatting elements that are never closed (every later paragraph gets a copy of each), end tags of
+nothing far down in a tree, and mere numbers of tags. bench/hostile_cpu.py has the pages.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from turbohtml import Document, IncrementalParser
+from turbohtml import parse as parse_html
+
+_SHORT: Final = 36_000
+_FEW_TAGS: Final = 1_100
+"""A page of no more bytes and tags than these cannot cost much, whatever it contains."""
+_WATCHED: Final = 5_000
+_LONG: Final = 1_000_000
+"""Tags or characters from which on the parser is watched, which makes it slower by half."""
+_MANY_TAGS: Final = 10_000
+_TOO_MANY_TAGS: Final = 100_000
+_CUT_FOR_TAGS: Final = 100_000
+"""Characters read of a page with too many tags: 100,000 in 2 MB is more than the longest honest page has."""
+_MANY_COPIES: Final = 300_000
+"""Formatting elements with attributes, times tags: so many elements could come of them. Of those without, no more than
+three of a kind are kept open."""
+_TOO_DEEP: Final = 512
+"""Browsers stop nesting here; beyond, the text of nested elements would be read over and over."""
+_TOO_LARGE: Final = 120_000
+"""Elements: more than the tags that we read can make in good faith."""
+_PIECE: Final = 4_096
+_PATIENCE: Final = 0.02
+_PACE: Final = 1.5e-8
+"""CPU seconds for a tree, and for each character of it on top: several times what honest pages take."""
+_REMARKABLE: Final = re.compile(
+    r"<[bBcCeEfFhHiInNsStTuU](?i:(tml|ody)|ig|ode|m|ont|obr|mall|trike|trong|t|)[\s/]", re.ASCII
+)
+"""<html>, <body>, and formatting elements with attributes: b, big, code, em, font, i, nobr, s, small, strike, strong,
+tt, u. The letters in front make it faster by half."""
+_ROOT: Final = re.compile(r"<[hb](tml|ody)([\s/])", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Tree:
+    """A page as a tree."""
+
+    document: Document
+    size: int
+    """Characters that were parsed."""
+    tags: int
+    cut: list[str] = field(default_factory=list)
+    """The limits that were reached: `Parsed.cut`."""
+    deep: bool = False
+    """It is nested beyond reason, or far larger than its markup: only what is found by an index is read of it."""
+
+
+def grow(markup: str, body: bytes) -> Tree:
+    """Parse a page; `body` is what it was decoded from: Python counts faster in bytes than in a text beyond ASCII."""
+    cut: list[str] = []
+    tags = body.count(b"<")
+    if b"\0" in body and "\0" in markup:  # a browser drops them from text too; a megabyte of them costs us 60 ms
+        markup = markup.replace("\0", "")
+    if tags > _TOO_MANY_TAGS:
+        cut.append("tags")
+        markup = markup[:_CUT_FOR_TAGS]
+    watched = tags > _WATCHED or len(markup) > _LONG
+    if tags > _FEW_TAGS or len(body) > _SHORT:
+        remarkable = _REMARKABLE.findall(markup)
+        roots = [name.lower() for name in remarkable if name]
+        watched = watched or (len(remarkable) - len(roots)) * tags > _MANY_COPIES
+        if len(roots) > len(set(roots)):
+            markup = _with_one_root(markup)
+    if not watched:
+        return Tree(_without_templates(parse_html(markup, positions=False)), len(markup), tags, cut)
+    document, whole = _watched(markup)
+    deep = _is_large(document) or (tags > _MANY_TAGS and _is_deep(document))
+    cut += [limit for limit, reached in (("time", not whole), ("depth", deep)) if reached]
+    return Tree(_without_templates(document), len(markup), tags, cut, deep or not whole)
+
+
+def _without_templates(document: Document) -> Document:
+    if document.find("template") is not None:
+        document.remove("template")
+    return document
+
+
+def _with_one_root(markup: str) -> str:
+    """Every further <html> or <body> made an end tag of nothing, which is dropped.
+
+    By the standard it only adds attributes to the first one, but each of them is compared with all that are there: two
+    tags of 20,000 attributes cost 1.3 s.
+    """
+    first, second, *_ = roots = list(islice(_ROOT.finditer(markup), 3))
+    rest = second.start() if first[1].lower() == second[1].lower() else roots[2].start()
+    return markup[:rest] + _ROOT.sub(r"</\1\2", markup[rest:])
+
+
+def _watched(markup: str) -> tuple[Document, bool]:
+    """The tree of what could be parsed in time, and whether that is all. Honest pages are nowhere near the limit."""
+    parser = IncrementalParser(positions=False)
+    began = time.thread_time()
+    for start in range(0, len(markup), _PIECE):
+        if time.thread_time() - began > _PATIENCE + start * _PACE:
+            return parser.close(), False
+        parser.feed(markup[start : start + _PIECE])
+    return parser.close(), True
+
+
+def _is_large(document: Document) -> bool:
+    return float(document.xpath("count(//*)")) > _TOO_LARGE  # type: ignore[arg-type]  # a count is a number
+
+
+def _is_deep(document: Document) -> bool:
+    """Whether much of a large page is nested beyond reason, judged by every so many elements."""
+    elements = document.find_all()
+    sample = elements[:: max(1, len(elements) // 64)]
+    return any(sum(1 for _ in islice(element.ancestors, _TOO_DEEP)) == _TOO_DEEP for element in sample)
