@@ -21,8 +21,9 @@ import uvloop
 
 from harvestman.config import Config, Limits, Politeness
 from harvestman.model import Seconds, Tally
-from harvestman.supervise import Supervisor
+from harvestman.supervise import MALLOC, Supervisor
 from harvestman.wiring import open_crawler, prepare
+from harvestman.worker import collect_rarely
 
 
 class Crawled(msgspec.Struct):
@@ -103,7 +104,10 @@ def main() -> None:
     seeds = Path(seed_file).read_text().split()
     settings = config(data, dns, int(workers), int(max_pages))
     if settings.workers == 1:
+        if not MALLOC.keys() <= os.environ.keys():  # as a supervisor starts a worker; it is read once, at the start
+            os.execve(sys.executable, [sys.executable, *sys.argv], {**MALLOC, **os.environ})
         prepare(settings, seeds)
+        collect_rarely()
         crawled = uvloop.run(alone(settings, seeds))
     else:
         crawled = asyncio.run(together(settings, seeds))

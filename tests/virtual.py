@@ -63,16 +63,13 @@ def in_a_loop(test: Callable[_P, Coroutine[None, None, None]]) -> Callable[_P, N
 
 
 class VirtualClock:
-    """`ports.Clock` for tests: sleeping takes no time, it only moves the hands."""
+    """`ports.Clock` for tests: its hands are moved by hand."""
 
     def __init__(self, now: Instant = START) -> None:
         self._now = now
 
     def now(self) -> Instant:
         return self._now
-
-    async def sleep_until(self, when: Instant) -> None:
-        self._now = max(self._now, when)
 
     def advance(self, seconds: float) -> Instant:
         self._now = Instant(self._now + seconds)

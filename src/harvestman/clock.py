@@ -20,7 +20,6 @@ class WallClock:
         return Instant(self._offset + _passing())
 
 
-
 def _passing() -> float:
     """Seconds since some moment; on Linux also those the machine slept through."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)

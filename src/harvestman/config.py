@@ -9,10 +9,12 @@ import difflib
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address, ip_network
+from itertools import chain
 from math import inf
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -416,91 +418,113 @@ def _no_addresses(egress: Egress) -> Iterator[str]:
             yield text
 
 
-def _sizes(limits: Limits) -> Iterator[tuple[bool, str]]:
+_Checks: TypeAlias = Iterable[tuple[bool, str]]
+"""Whether something is wrong, and the words for it."""
+
+
+def _process(config: Config) -> _Checks:
+    yield (
+        not _TOKEN.fullmatch(config.agent),
+        f"agent {config.agent!r}: a robots.txt can only name letters, '-' and '_'",
+    )
+    yield config.workers < 1, "workers must be at least 1"
+    yield (
+        config.partitions < config.workers and not config.regions,
+        "partitions must be at least as many as workers",
+    )
+    yield config.partitions > 65_535, "partitions must be at most 65535"
+    yield config.in_flight < 1, "in_flight must be at least 1"
+    yield not all(0 < port < 65_536 for port in config.ports), "ports (--allow-port) are numbers from 1 to 65535"
+
+
+def _pace(politeness: Politeness, retry: Retry) -> _Checks:
+    for name in ("delay", "ip_delay", "onion_delay"):
+        yield not 0 <= getattr(politeness, name) < inf, f"politeness.{name} must not be negative, and finite"
+    yield not politeness.site_rate > 0, "politeness.site_rate must be above 0"
+    yield politeness.site_rate > 10, "politeness.site_rate: no site may be asked more than 10 times a second"
+    yield retry.attempts < 1, "retry.attempts must be at least 1"
+    yield retry.sick_after < 1, "retry.sick_after must be at least 1"
+    yield not retry.first > 0, "retry.first must be above 0"
+    yield not retry.longest >= retry.first, "retry.longest must not be shorter than retry.first"
+
+
+def _sizes(limits: Limits) -> _Checks:
     """A limit of nothing would refuse everything, and one without end is none."""
+    yield limits.max_pages < 0, "max_pages must not be negative (0 means no limit)"
+    yield limits.max_depth < 0, "max_depth must not be negative"
+    for name in ("max_hops", "drain"):
+        yield getattr(limits, name) < 0, f"limits.{name} must not be negative"
     for name in ("body_bytes", "decoded_bytes", "decoded_ratio", "error_bytes", "head_bytes", "pieces"):
         yield getattr(limits, name) < 1, f"limits.{name} must be at least 1"
     for name in ("connect", "first_byte", "total_html", "total_large"):
         yield not 0 < getattr(limits, name) <= 86_400, f"limits.{name} must be above 0 and at most a day (86400)"
 
 
+def _room(memory: Memory, caches: Caches) -> _Checks:
+    for name in ("resident_hosts", "window", "seen_capacity", "tls_connections"):
+        yield getattr(memory, name) < 1, f"memory.{name} must be at least 1"
+    yield not 1 <= memory.fingerprints <= 10_000_000, "memory.fingerprints must be 1 to 10,000,000"
+    yield not 0 < memory.seen_errors < 1, "memory.seen_errors must be between 0 and 1"
+    yield not 0 < caches.robots <= 86_400, "caches.robots must be above 0 and at most a day (86400)"
+    yield (
+        min(caches.dns, caches.dns_stale, caches.dns_last) < 0,
+        "caches.dns, caches.dns_stale and caches.dns_last must not be negative",
+    )
+
+
+def _allowances(budget: Budget, limits: Limits, watch: Watch) -> _Checks:
+    yield budget.unearned_per_day < 1, "budget.unearned_per_day must be at least 1"
+    yield (
+        budget.pages_per_day < budget.unearned_per_day,
+        "budget.pages_per_day must not be less than budget.unearned_per_day",
+    )
+    yield budget.pages < 0, "budget.pages must not be negative (0 means no limit)"
+    yield not 0 < budget.share <= 1, "budget.share must be above 0 and at most 1"
+    yield (
+        budget.share < 1 and limits.patience >= 600,
+        "limits.patience must be below 600 with a budget.share: a run would wait for the share for ever",
+    )
+    yield not 0 < budget.farm <= 1, "budget.farm must be above 0 and at most 1"
+    yield not 0 <= budget.farm_cut <= 1, "budget.farm_cut must be between 0 and 1"
+    yield not 0 < watch.share <= 1, "watch.share must be above 0 and at most 1"
+
+
+def _choices(traps: Traps, recrawl: Recrawl) -> _Checks:
+    for name, least in (("url_length", 1), ("shape_urls", 1), ("novelty_pages", 2), ("site_depth", 1), ("fan_out", 1)):
+        yield getattr(traps, name) < least, f"traps.{name} must be at least {least}"
+    yield recrawl.policy not in ("optimal", "double"), "recrawl.policy is optimal or double"
+    yield recrawl.per_day < 0, "recrawl.per_day must not be negative (0 means no limit)"
+    yield not recrawl.shortest > 0, "recrawl.shortest must be above 0"
+    yield recrawl.longest < recrawl.shortest, "recrawl.longest must not be shorter than recrawl.shortest"
+    yield (
+        not min(recrawl.news, recrawl.blog, recrawl.docs) > 0,
+        "recrawl.news, recrawl.blog and recrawl.docs must be above 0",
+    )
+
+
+def _ways_out(config: Config) -> _Checks:
+    yield (
+        config.fetch.invalid_certificates not in ("record", "refuse"),
+        "fetch.invalid_certificates is record or refuse",
+    )
+    yield config.egress.per_address < 1, "egress.per_address must be at least 1"
+    yield from ((True, f"egress.addresses: {text!r} is not an IP address") for text in _no_addresses(config.egress))
+    yield from ((True, f"proxies: {words}") for proxy in config.proxies for words in _faults(proxy))
+    yield from ((True, f"regions: {words}") for words in _regional_faults(config))
+
+
 def check(config: Config) -> Config:
     """Refuse what contradicts itself, before anything starts. With regions, `workers` is the sum of theirs."""
-    wrong: list[tuple[bool, str]] = [
-        (
-            not _TOKEN.fullmatch(config.agent),
-            f"agent {config.agent!r}: a robots.txt can only name letters, '-' and '_'",
-        ),
-        (config.workers < 1, "workers must be at least 1"),
-        (
-            config.partitions < config.workers and not config.regions,
-            "partitions must be at least as many as workers",
-        ),
-        (config.partitions > 65_535, "partitions must be at most 65535"),
-        (config.in_flight < 1, "in_flight must be at least 1"),
-        (not all(0 < port < 65_536 for port in config.ports), "ports (--allow-port) are numbers from 1 to 65535"),
-        (not 0 <= config.politeness.delay < inf, "politeness.delay must not be negative, and finite"),
-        (not 0 <= config.politeness.ip_delay < inf, "politeness.ip_delay must not be negative, and finite"),
-        (not 0 <= config.politeness.onion_delay < inf, "politeness.onion_delay must not be negative, and finite"),
-        (not config.politeness.site_rate > 0, "politeness.site_rate must be above 0"),
-        (config.politeness.site_rate > 10, "politeness.site_rate: no site may be asked more than 10 times a second"),
-        (config.limits.max_pages < 0, "max_pages must not be negative (0 means no limit)"),
-        (config.limits.max_depth < 0, "max_depth must not be negative"),
-        (config.limits.max_hops < 0, "limits.max_hops must not be negative"),
-        *_sizes(config.limits),
-        (config.retry.attempts < 1, "retry.attempts must be at least 1"),
-        (config.retry.sick_after < 1, "retry.sick_after must be at least 1"),
-        (not config.retry.first > 0, "retry.first must be above 0"),
-        (not config.retry.longest >= config.retry.first, "retry.longest must not be shorter than retry.first"),
-        (config.memory.resident_hosts < 1, "memory.resident_hosts must be at least 1"),
-        (config.memory.window < 1, "memory.window must be at least 1"),
-        (config.memory.seen_capacity < 1, "memory.seen_capacity must be at least 1"),
-        (not 1 <= config.memory.fingerprints <= 10_000_000, "memory.fingerprints must be 1 to 10,000,000"),
-        (not 0 < config.memory.seen_errors < 1, "memory.seen_errors must be between 0 and 1"),
-        (config.memory.tls_connections < 1, "memory.tls_connections must be at least 1"),
-        (config.limits.drain < 0, "limits.drain must not be negative"),
-        (config.budget.unearned_per_day < 1, "budget.unearned_per_day must be at least 1"),
-        (
-            config.budget.pages_per_day < config.budget.unearned_per_day,
-            "budget.pages_per_day must not be less than budget.unearned_per_day",
-        ),
-        (config.budget.pages < 0, "budget.pages must not be negative (0 means no limit)"),
-        (not 0 < config.budget.share <= 1, "budget.share must be above 0 and at most 1"),
-        (
-            config.budget.share < 1 and config.limits.patience >= 600,
-            "limits.patience must be below 600 with a budget.share: a run would wait for the share for ever",
-        ),
-        (not 0 < config.budget.farm <= 1, "budget.farm must be above 0 and at most 1"),
-        (not 0 <= config.budget.farm_cut <= 1, "budget.farm_cut must be between 0 and 1"),
-        (config.traps.url_length < 1, "traps.url_length must be at least 1"),
-        (config.traps.shape_urls < 1, "traps.shape_urls must be at least 1"),
-        (config.traps.novelty_pages < 2, "traps.novelty_pages must be at least 2"),
-        (config.traps.site_depth < 1, "traps.site_depth must be at least 1"),
-        (config.traps.fan_out < 1, "traps.fan_out must be at least 1"),
-        (config.recrawl.policy not in ("optimal", "double"), "recrawl.policy is optimal or double"),
-        (config.recrawl.per_day < 0, "recrawl.per_day must not be negative (0 means no limit)"),
-        (not config.recrawl.shortest > 0, "recrawl.shortest must be above 0"),
-        (config.recrawl.longest < config.recrawl.shortest, "recrawl.longest must not be shorter than recrawl.shortest"),
-        (
-            not min(config.recrawl.news, config.recrawl.blog, config.recrawl.docs) > 0,
-            "recrawl.news, recrawl.blog and recrawl.docs must be above 0",
-        ),
-        (not 0 < config.caches.robots <= 86_400, "caches.robots must be above 0 and at most a day (86400)"),
-        (
-            min(config.caches.dns, config.caches.dns_stale, config.caches.dns_last) < 0,
-            "caches.dns, caches.dns_stale and caches.dns_last must not be negative",
-        ),
-        (not 0 < config.watch.share <= 1, "watch.share must be above 0 and at most 1"),
-        (
-            config.fetch.invalid_certificates not in ("record", "refuse"),
-            "fetch.invalid_certificates is record or refuse",
-        ),
-        (config.egress.per_address < 1, "egress.per_address must be at least 1"),
-        *((True, f"egress.addresses: {text!r} is not an IP address") for text in _no_addresses(config.egress)),
-        *((True, f"proxies: {words}") for proxy in config.proxies for words in _faults(proxy)),
-        *((True, f"regions: {words}") for words in _regional_faults(config)),
-    ]
-    for bad, words in wrong:
+    checks = chain(
+        _process(config),
+        _pace(config.politeness, config.retry),
+        _sizes(config.limits),
+        _room(config.memory, config.caches),
+        _allowances(config.budget, config.limits, config.watch),
+        _choices(config.traps, config.recrawl),
+        _ways_out(config),
+    )
+    for bad, words in checks:
         if bad:
             raise ConfigError(words)
     workers = sum(region.workers for region in config.regions)

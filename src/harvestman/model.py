@@ -49,6 +49,19 @@ class Status(enum.IntEnum):
     """Parked after its last attempt; can be re-driven."""
 
 
+class Fault(enum.Enum):
+    """Who is to blame when no usable answer came."""
+
+    REFUSED = enum.auto()
+    """Nobody: we do not want it, or may not touch it. Asking again would give the same."""
+    HOST = enum.auto()
+    """The host, whichever page it was asked for."""
+    UNSURE = enum.auto()
+    """The host, or this page of it."""
+    OURS = enum.auto()
+    """Our side of it: neither the page nor its host."""
+
+
 class FailureKind(enum.StrEnum):
     """Why no usable answer came."""
 
@@ -69,6 +82,26 @@ class FailureKind(enum.StrEnum):
     """The proxy is at fault, not the host behind it."""
     CROWDED = "crowded"
     """Too much was under way here: nobody's fault but ours."""
+
+    @property
+    def fault(self) -> Fault:
+        return _FAULTS[self]
+
+
+_FAULTS = {
+    FailureKind.DNS: Fault.HOST,
+    FailureKind.CONNECT: Fault.HOST,
+    FailureKind.TLS: Fault.UNSURE,
+    FailureKind.TIMEOUT: Fault.UNSURE,
+    FailureKind.PROTOCOL: Fault.UNSURE,
+    FailureKind.TRUNCATED: Fault.UNSURE,
+    FailureKind.TOO_LARGE: Fault.REFUSED,
+    FailureKind.BAD_CONTENT: Fault.REFUSED,
+    FailureKind.UNWANTED: Fault.REFUSED,
+    FailureKind.GUARD: Fault.REFUSED,
+    FailureKind.PROXY: Fault.OURS,
+    FailureKind.CROWDED: Fault.OURS,
+}
 
 
 @dataclass(slots=True, frozen=True)

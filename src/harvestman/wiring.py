@@ -125,43 +125,19 @@ def expected_urls(config: Config) -> int:
     return min(most, max(10_000, LINKS_OF_A_PAGE * pages)) if pages else most
 
 
-async def open_crawler(
-    config: Config, *, index: int = 0, sockets: Path | None = None, accept: AcceptUrl | None = None,
-    see: SeePage | None = None, seed: int | None = None,
-) -> Wired:  # fmt: skip
-    """Everything one worker needs, recovered from whatever an earlier run left behind."""
-    layout = Layout(Path(config.data))
-    facts = layout.read()
-    if sockets is None and facts.workers > 1:
-        raise UsageError("a crawl in one process has one worker: leave the regions away, or use `harvestman crawl`")
-    jobs = Jobs(layout)
-    clock = WallClock()
-    now = clock.now
-    rng = Random(seed)
-    region = facts.region(index)
-    roster = StaticRoster(facts.partitions, facts.split, index)
-    router = regions.router(layout, facts)
-    objects = DirectoryObjects(layout.data)
+def _opened_state(config: Config, layout: Layout, roster: StaticRoster, index: int) -> RocksState:
+    memory = config.memory
     state = RocksState(
-        layout.state(index), cache_bytes=config.memory.cache_bytes, write_buffer=config.memory.write_buffer,
-        fingerprints=config.memory.fingerprints, patience=PATIENCE,
+        layout.state(index), cache_bytes=memory.cache_bytes, write_buffer=memory.write_buffer,
+        fingerprints=memory.fingerprints, patience=PATIENCE,
     )  # fmt: skip
     state.drop_foreign(roster.owns)
-    resumed = await state.mark("opened") is not None
-    await state.commit(Changes(marks={"opened": b"%d" % int(now())}))
-    tally = msgspec.msgpack.decode(await state.mark("tally") or msgspec.msgpack.encode(Tally()), type=Tally)
-    seen = Seen(state, expected_urls(config), config.memory.seen_errors)
-    keeper = Keeper(seen, objects, layout.seen(index))
-    await keeper.open()
-    book = RobotsBook(state, config.agent)
-    frontier = Frontier(state, seen, book, router, jobs, config, rng, now() if resumed else Instant(0.0))
-    frontier.region = region.name
-    frontier.intake.blocked = Which(read_entries(layout.blocked)) or None
-    await frontier.restore(tally)
-    refuse_foreign(config.egress.addresses)
-    guard = Guard(config.allow, config.ports)
+    return state
+
+
+def _fetcher(config: Config, guard: Guard, now: Callable[[], Instant]) -> Fetcher:
     limits = config.limits
-    fetcher = Fetcher(
+    return Fetcher(
         user_agent=config.user_agent(__version__),
         limits=FetchLimits(
             connect=limits.connect, first_byte=limits.first_byte, total_html=limits.total_html,
@@ -174,14 +150,49 @@ async def open_crawler(
         record_invalid=config.fetch.invalid_certificates == "record",
         secrets=secrets(config),
     )  # fmt: skip
+
+
+def _asking(config: Config, frontier: Frontier, clock: WallClock) -> Asking:
+    """All that touches the network."""
+    refuse_foreign(config.egress.addresses)
+    guard = Guard(config.allow, config.ports)
     resolver = Resolver(
-        upstreams=name_servers(config), now=now, freshness=freshness(config.caches),
+        upstreams=name_servers(config), now=clock.now, freshness=freshness(config.caches),
         families=families(config.egress.addresses),
     )  # fmt: skip
+    return Asking(frontier, resolver, guard, _fetcher(config, guard, clock.now), clock, config.watch)
+
+
+async def open_crawler(
+    config: Config, *, index: int = 0, sockets: Path | None = None, accept: AcceptUrl | None = None,
+    see: SeePage | None = None, seed: int | None = None,
+) -> Wired:  # fmt: skip
+    """Everything one worker needs, recovered from whatever an earlier run left behind."""
+    layout = Layout(Path(config.data))
+    facts = layout.read()
+    if sockets is None and facts.workers > 1:
+        raise UsageError("a crawl in one process has one worker: leave the regions away, or use `harvestman crawl`")
+    jobs, clock, rng = Jobs(layout), WallClock(), Random(seed)
+    region = facts.region(index)
+    roster = StaticRoster(facts.partitions, facts.split, index)
+    router = regions.router(layout, facts)
+    state = _opened_state(config, layout, roster, index)
+    resumed = await state.mark("opened") is not None
+    await state.commit(Changes(marks={"opened": b"%d" % int(clock.now())}))
+    tally = msgspec.msgpack.decode(await state.mark("tally") or msgspec.msgpack.encode(Tally()), type=Tally)
+    seen = Seen(state, expected_urls(config), config.memory.seen_errors)
+    keeper = Keeper(seen, DirectoryObjects(layout.data), layout.seen(index))
+    await keeper.open()
+    book, opened = RobotsBook(state, config.agent), clock.now() if resumed else Instant(0.0)
+    frontier = Frontier(state, seen, book, router, jobs, config, rng, opened)
+    frontier.region = region.name
+    frontier.intake.blocked = Which(read_entries(layout.blocked)) or None
+    await frontier.restore(tally)
+    asking = _asking(config, frontier, clock)
     files, raw = facts.files(index), layout.warc_of(region.content)
     stored = replay(raw, files, position(state, "warc", files))
     log = PageLog(layout.pages_of(region.content), files, position(state, "pages", files))
-    warc = WarcWriter(raw, files, software=f"Harvestman/{__version__}", contact=config.contact, now=now)
+    warc = WarcWriter(raw, files, software=f"Harvestman/{__version__}", contact=config.contact, now=clock.now)
     harvest = Harvest(config, state, warc, router, jobs, rng, tally.traps, accept)
     bus: SocketBus | NoBus = NoBus()
     if sockets is not None and facts.workers > 1:
@@ -189,10 +200,8 @@ async def open_crawler(
         await bus.open()
     dispatch = Dispatch(frontier, router, roster, bus, state)
     crawler = Crawler(
-        config=config, clock=clock, state=state, bus=bus, frontier=frontier,
-        asking=Asking(frontier, resolver, guard, fetcher, clock, config.watch), harvest=harvest,
-        dispatch=dispatch, warc=warc, log=log, tally=tally,
-        keeper=keeper, see=see,
+        config=config, clock=clock, state=state, bus=bus, frontier=frontier, asking=asking, harvest=harvest,
+        dispatch=dispatch, warc=warc, log=log, tally=tally, keeper=keeper, see=see,
     )  # fmt: skip
     await crawler.recovered(await replayed(stored, state, harvest, frontier, router))
     return Wired(crawler, Seeding(jobs, state, router, roster.owns, crawler.add_seeds), lambda: dispatch.under_way)

@@ -177,14 +177,18 @@ def _allow_many_sockets() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 17) if most > 0 else 1 << 17, most))
 
 
+def collect_rarely() -> None:
+    """What lives now lives for ever; after that, cycles are looked for rarely: the hot path makes none."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 def main() -> None:
     # A signal to the whole group is for the supervisor, which then tells its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _allow_many_sockets()
-    # What lives now lives for ever; after that, look for cycles rarely: the hot path makes none.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    collect_rarely()
     try:
         run(work())
     except HarvestmanError as error:

@@ -50,14 +50,6 @@ def test_a_kind_says_how_often_at_first(kind: Kind, every: float) -> None:
     assert (first.looked, first.visits, first.changes) == (NOW, 0, 0)
 
 
-def test_a_date_at_the_first_look_is_one_change_long_ago() -> None:
-    first = prior("news", RULES, NOW, Instant(NOW - 5 * DAY))
-    assert rate(first) == pytest.approx(1.5 / (1_800 + 5 * DAY))
-    assert prior("news", RULES, NOW, Instant(NOW - 1)) == prior("news", RULES, NOW), "the answer's own hour"
-    assert prior("news", RULES, NOW, Instant(NOW + DAY)) == prior("news", RULES, NOW), "a date to come"
-    assert rate(prior("news", RULES, NOW, Instant(0.0))) > 1 / RULES.longest, "1970 does not bury a page"
-
-
 def test_unchanged_is_exact() -> None:
     after = observed(Change(0.5, Seconds(DAY), NOW, 3, 2, 1), False, later(2 * DAY))
     assert after == Change(0.5, Seconds(3 * DAY), later(2 * DAY), 4, 2, -1)

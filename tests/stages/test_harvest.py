@@ -23,6 +23,7 @@ from harvestman.frontier.seen import Seen
 from harvestman.harvest import Harvest
 from harvestman.model import Discovery, HostKey, Instant, Job, Lease, Page, Response, Seconds, Status, UrlRecord
 from harvestman.policy.scope import Scope
+from harvestman.policy.urls import origin_of
 from harvestman.store.warc import WarcWriter
 
 DAY = 86_400.0
@@ -479,3 +480,33 @@ async def test_a_binary_that_came_packed_is_unwanted(state: RocksState, tmp_path
     assert record.status is Status.REFUSED
     assert await crawl.reason("https://a.test/x") == "unwanted: image/png, though it says text/html"
     assert crawl.pages == []
+
+
+# -- a group -----------------------------------------------------------------------------------------------------------
+
+
+@in_a_loop
+async def test_copies_in_one_group_are_known_by_the_first(state: RocksState, tmp_path: Path) -> None:
+    """Every step is done for the whole group, and still the second copy waits for what becomes of the first."""
+    crawl = Small(state, tmp_path, table({}))
+    prose = b"<p>" + b"The government presented a new bill to the parliament this morning. " * 10 + b"</p>"
+    onward = b'<meta http-equiv="refresh" content="0; url=https://b.test/there">'
+    bodies = {"a": prose, "b": onward, "c": prose, "d": onward, "e": prose + b"<p>And more.</p>"}
+    handed = []
+    for name, body in bodies.items():
+        url = f"https://{name}.test/page"
+        record = UrlRecord(url, Status.PENDING, 0, 4, 1, START)
+        lease = Lease(HostKey(f"{name}.test"), "192.0.2.1", url, crawl.router.id_of(url), record, origin_of(url))
+        head = b"HTTP/1.1 200 OK\r\n\r\n"
+        answer = Response(url, 200, head, {"content-type": "text/html"}, body, "192.0.2.1", START, START, START)
+        handed.append((lease, record, answer, None))
+    group = await crawl.harvest.gather(handed)
+    assert [taken.lease.host for taken in group] == [f"{name}.test" for name in bodies], "in the order they came"
+    statuses = [taken.decision.status for taken in group]
+    assert statuses == [Status.FETCHED, Status.REDIRECTED, Status.DUPLICATE, Status.REDIRECTED, Status.FETCHED]
+    assert group[2].original is not None
+    assert group[2].original.url == "https://a.test/page"
+    assert [taken.page.language for taken in group if taken.page] == ["en", "en"]
+    crawl.warc.close()
+    kinds = [headers["WARC-Type"] for headers in crawl.stored() if headers["WARC-Type"] != "request"]
+    assert sorted(kinds) == ["response"] * 4 + ["revisit", "warcinfo"]

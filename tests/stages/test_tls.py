@@ -13,7 +13,7 @@ from stages.h2server import H2Server
 from stages.rawserver import RawServer, fetching, get, get_failure, get_page, page, run, wall
 
 from harvestman.fetch.curl import Fetcher
-from harvestman.fetch.sessions import PEERS, Sessions
+from harvestman.fetch.sessions import Sessions
 from harvestman.model import FailureKind, Request, Response
 
 HOME = "127.0.0.1"
@@ -70,7 +70,6 @@ def test_the_places_for_sessions_are_bounded() -> None:
     shares = {id(sessions.of(f"host{n}.test")) for n in range(1000)}
     assert len(shares) == 8
     assert sessions.of("host1.test") is sessions.of("host1.test")
-    assert PEERS == 25
 
 
 def test_an_unverified_session_never_stands_in_for_a_verified_one(tmp_path: Path) -> None:

@@ -224,5 +224,5 @@ def _neighbourhood(found: Neighbours) -> str:
 def _way(name: str, ends: list[Linked]) -> Iterator[str]:
     yield f"{name}:" if ends else f"{name}: none"
     for each in ends:
-        marks = ", ".join(mark for mark in (each.kind if each.kind != "a" else "", each.rel) if mark)
+        marks = ", ".join(mark for mark in (each.kind if each.kind != "a" else "", each.place, each.rel) if mark)
         yield f"  {each.url}  {each.anchor[:SHOWN_ANCHOR]!r}" + (f"  ({marks})" if marks else "")

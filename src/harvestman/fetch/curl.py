@@ -66,7 +66,6 @@ class Fetcher:
         max_connections: int = 4096,
         max_secure: int = 256,
         now: Callable[[], Instant],
-        loop: asyncio.AbstractEventLoop | None = None,
         ca_file: str | None = None,
         record_invalid: bool = True,
         secrets: Mapping[str, str] | None = None,
@@ -75,7 +74,7 @@ class Fetcher:
 
         `record_invalid`: fetch pages whose certificate is not valid; `secrets`: passwords of proxies.
         """
-        self._loop = loop or asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self._user_agent = user_agent
         self._limits = limits or Limits()
         self._now = now

@@ -91,9 +91,8 @@ class Failover:
     After its rest a single look-up tries it again; the others go on with the next until that one has an answer.
     """
 
-    def __init__(self, upstreams: Sequence[Upstream], rest: float = REST) -> None:
+    def __init__(self, upstreams: Sequence[Upstream]) -> None:
         self._upstreams = tuple(upstreams)
-        self._rest = rest
         self._resting: dict[Upstream, float] = {}
 
     def __len__(self) -> int:
@@ -104,12 +103,12 @@ class Failover:
         well = [upstream for upstream in self._upstreams if self._resting.get(upstream, 0.0) <= moment]
         chosen = min(well or self._upstreams, key=tried.count)
         if chosen in self._resting:
-            self._resting[chosen] = moment + self._rest
+            self._resting[chosen] = moment + REST
         return chosen
 
     def failed(self, upstream: Upstream, moment: float) -> None:
         """It did not answer."""
-        self._resting[upstream] = moment + self._rest
+        self._resting[upstream] = moment + REST
 
     def answered(self, upstream: Upstream) -> None:
         """Whatever it said: it is there."""

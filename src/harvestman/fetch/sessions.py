@@ -13,8 +13,6 @@ from zlib import crc32
 import pycurl
 
 SHARES: Final = 64
-PEERS: Final = 25
-"""What libcurl keeps in each."""
 
 
 class Sessions:

@@ -275,8 +275,8 @@ class Intake:
         missing = max(0.0, 1.0 - self._spendable) if per_day else 0.0
         return Instant(self._filled + missing / per_day * 86_400) if missing else Instant(0.0)
 
-    async def ripen(self, now: Instant, visits_until: Instant) -> int:
-        """Put what is due back into the hosts' queues; returns how many of them are further visits."""
+    async def ripen(self, now: Instant, visits_until: Instant) -> None:
+        """Put what is due back into the hosts' queues."""
         retries = await self._state.due(now, AT_ONCE)
         visits = await self._state.revisits(Instant(min(now, visits_until)), self._affordable(now))
         due = [(when, url, True) for when, url in retries] + [(when, url, False) for when, url in visits]
@@ -285,15 +285,12 @@ class Intake:
         records = await self._state.records([url for _, url, _ in due]) if due else []
         places = [self._router.place(host_of(record.url)) for record in records if record is not None]
         await self._sites.bring({(partition, site) for _, site, partition in places}, now)
-        queued = 0
         for (when, url, retry), record in zip(due, records, strict=True):
             (self._staging.changes.undue if retry else self._staging.changes.unrevisit).append((when, url))
             # An entry counts only if the record agrees: the date may have been changed since.
             if record is not None and abs(record.due - when) < SAME and url not in self._staging.changes.records:
                 self._ripe(url, record, now)
-                queued += not retry
-        self._spendable -= queued
-        return queued
+                self._spendable -= not retry
 
     def _ripe(self, url: UrlId, record: UrlRecord, now: Instant) -> None:
         host, site, partition = self._router.place(host_of(record.url))

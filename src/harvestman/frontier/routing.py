@@ -27,22 +27,23 @@ class Routed:
         return url_id(key(self.found.url), self.partition)
 
 
+REMEMBERED = 50_000
+"""Hosts."""
+
+
 class Router:
     """Host -> (site, partition), remembered."""
 
-    def __init__(
-        self, partitions: int, remembered: int = 50_000, region_of: Callable[[SiteKey], int] | None = None
-    ) -> None:
+    def __init__(self, partitions: int, region_of: Callable[[SiteKey], int] | None = None) -> None:
         """`partitions`: of each region. `region_of`: the number of a site's region, the same for ever."""
         self._partitions = partitions
         self._region_of = region_of
-        self._remembered = remembered
         self._known: dict[str, tuple[HostKey, SiteKey, Partition]] = {}
 
     def place(self, host: HostKey) -> tuple[HostKey, SiteKey, Partition]:
         found = self._known.get(host)
         if found is None:
-            if len(self._known) >= self._remembered:
+            if len(self._known) >= REMEMBERED:
                 self._known.clear()
             site = site_of(host)
             partition = partition_of(site, self._partitions)

@@ -15,9 +15,8 @@ from harvestman.frontier.hosts import Errand, Host, Place
 from harvestman.frontier.residents import Residents
 from harvestman.frontier.routing import Router
 from harvestman.frontier.staging import Staging
-from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Response, RobotsRecord
+from harvestman.model import Answer, Failure, FailureKind, Fault, Instant, Lease, Response, RobotsRecord
 from harvestman.policy import ladder, politeness, urls
-from harvestman.policy.outcomes import NOBODYS
 
 
 class RobotsDesk:
@@ -39,7 +38,7 @@ class RobotsDesk:
         """Learn the rules; `asked` is the host that answered. Returns the sitemaps, None when there are no rules."""
         host = self._residents.get(urls.host_of(lease.origin)) or asked
         previous = await self._book.record(host.partition, lease.origin)
-        if isinstance(answer, Failure) and answer.kind in NOBODYS:
+        if isinstance(answer, Failure) and answer.kind.fault is Fault.OURS:
             self._note(host, lease, answer, previous)
             self._free(asked, answer.finished)
             return None

@@ -211,7 +211,7 @@ class _Builder:
         with self._folder.writer("links", self._source) as writer:
             for batch in spill.links(self._place):
                 live, ends, counts = self._pair(batch, keys, page, files)
-                words = (batch.rows.column(column).filter(pa.array(live)) for column in (3, 4, 5))
+                words = (batch.rows.column(name).filter(pa.array(live)) for name in spill.WORDS)
                 writer.write_batch(pa.record_batch([*map(pa.array, ends), *words, pa.array(counts)], schema=LINKS))
         return files
 

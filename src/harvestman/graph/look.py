@@ -10,7 +10,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 
 from harvestman.errors import StateError
-from harvestman.graph.spill import hash_of
+from harvestman.graph.spill import WORDS, hash_of
 from harvestman.graph.tables import ROWS, Folder, GraphFile
 
 
@@ -44,6 +44,8 @@ class Linked(msgspec.Struct):
     anchor: str
     rel: str
     kind: str
+    place: str
+    """As `Link.place`."""
     counts: bool
     """Whether it takes part in ranking."""
 
@@ -106,7 +108,7 @@ def neighbours(folder: Folder, graph: GraphFile, url: str, limit: int) -> Neighb
 
 
 def _linked(url: str, row: dict[str, Any]) -> Linked:
-    return Linked(url, row["anchor"], row["rel"], row["kind"], row["counts"])
+    return Linked(url, row["anchor"], row["rel"], row["kind"], row["place"], row["counts"])
 
 
 def _number(folder: Folder, graph: GraphFile, url: str) -> int | None:
@@ -129,7 +131,7 @@ def _number(folder: Folder, graph: GraphFile, url: str) -> int | None:
 def _ends(links: pq.ParquetFile, here: str, node: int, there: str, limit: int) -> tuple[list[dict[str, Any]], bool]:
     """The links with one end at a node; whether there are more than `limit`."""
     found: list[dict[str, Any]] = []
-    for batch in links.iter_batches(ROWS, columns=[here, there, "anchor", "rel", "kind", "counts"]):
+    for batch in links.iter_batches(ROWS, columns=[here, there, *WORDS, "counts"]):
         found += batch.filter(pc.equal(batch.column(0), node)).to_pylist()
         if limit and len(found) > limit:
             return found[:limit], True

@@ -31,10 +31,12 @@ UNVOUCHED: Final = frozenset({"nofollow", "ugc", "sponsored"})
 """What authors mark links with that are no recommendation of theirs."""
 VOTE, NOFOLLOW, LISTED = 0, 1, 2
 """What a link is: a vote, or why it is none."""
+WORDS: Final = ("anchor", "rel", "kind", "place")
+"""What is kept of a link beside its ends, as `Link` has it."""
 _hash = xxhash.xxh3_64_intdigest
 _LINK: Final = pa.schema([
     ("version", pa.int32()), ("to", pa.uint64()), ("what", pa.uint8()),
-    ("anchor", pa.string()), ("rel", pa.string()), ("kind", pa.string()),
+    *((name, pa.string()) for name in WORDS),
 ])  # fmt: skip
 
 
@@ -82,7 +84,7 @@ class Spill:
         self._to: list[int] = []
         self._version: list[int] = []
         self._what: list[int] = []
-        self._words: list[list[str]] = [[], [], []]
+        self._words: list[list[str]] = [[] for _ in WORDS]
         self._schema = _LINK if rules.links else pa.schema(list(_LINK)[:3])
         self._writer = pa.ipc.new_file(place / "links.arrow", self._schema)
         # By version: a page that was fetched three times has three.
@@ -108,10 +110,11 @@ class Spill:
         self._version += [version] * len(names)
         self._what += [what_is(link, page) for link in links]
         if self._wordy:
-            anchors, rels, kinds = self._words
+            anchors, rels, kinds, places = self._words
             anchors += [link.anchor for link in links]
             rels += [link.rel for link in links]
             kinds += [link.kind for link in links]
+            places += [link.place for link in links]
         if len(self._to) >= BATCH:
             self._write_links()
 
@@ -148,7 +151,7 @@ class Spill:
         arrays += map(_texts, self._words if self._wordy else ())
         if self._to:
             self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
-        self._version, self._to, self._what, self._words = [], [], [], [[], [], []]
+        self._version, self._to, self._what, self._words = [], [], [], [[] for _ in WORDS]
 
     def _write_bins(self) -> None:
         for number, lines in enumerate(self._bins):

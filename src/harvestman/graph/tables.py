@@ -29,7 +29,7 @@ from harvestman.export import appearing
 from harvestman.layout import Layout
 from harvestman.lock import locked
 
-VERSION: Final = 1
+VERSION: Final = 2
 ROWS: Final = 1 << 17
 """Of a row group."""
 _TEXT: Final = pa.string()
@@ -41,7 +41,8 @@ NODES: Final = pa.schema([
 ])  # fmt: skip
 EDGES: Final = pa.schema([("from", _INT), ("to", _INT)])
 LINKS: Final = pa.schema([
-    ("from", _INT), ("to", _INT), ("anchor", _TEXT), ("rel", _TEXT), ("kind", _TEXT), ("counts", pa.bool_()),
+    ("from", _INT), ("to", _INT), ("anchor", _TEXT), ("rel", _TEXT), ("kind", _TEXT), ("place", _TEXT),
+    ("counts", pa.bool_()),
 ])  # fmt: skip
 ALIASES: Final = pa.schema([("key", pa.uint64()), ("url", _TEXT), ("node", _INT)])
 HOSTS: Final = pa.schema([

@@ -2,11 +2,16 @@
  *
  * 64-bit arithmetic wraps; words are read from UTF-8 bytes, which CPython keeps ready for ASCII strings.
  * The 64 counters are bit-sliced: plane k holds bit k of every counter, so adding a hash is a few operations on whole
- * words instead of 64 additions.
+ * words instead of 64 additions. Where there is SSE2, words of plain letters and digits are measured 16 bytes at a time
+ * (half the time for English); all others go the way that every machine knows.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define PRIME ((UINT64_C(1) << 61) - 1)
 #define PLANES 40 /* 2^40 shingles: more than any string holds */
@@ -191,12 +196,59 @@ static inline void end_word(Sketch *s, Word *w, int inside)
     *w = (Word){0, 0, 0};
 }
 
+#ifdef __SSE2__
+/* How many letters and digits of ASCII stand at p, of 16 bytes; 0 when it is for the slow way to say. */
+static inline int plain_word(const unsigned char *p)
+{
+    __m128i x = _mm_loadu_si128((const __m128i *)p), low = _mm_or_si128(x, _mm_set1_epi8(0x20));
+    __m128i letter = _mm_and_si128(_mm_cmpgt_epi8(low, _mm_set1_epi8('a' - 1)), _mm_cmplt_epi8(low, _mm_set1_epi8('z' + 1)));
+    __m128i digit = _mm_and_si128(_mm_cmpgt_epi8(x, _mm_set1_epi8('0' - 1)), _mm_cmplt_epi8(x, _mm_set1_epi8('9' + 1)));
+    unsigned others = ~_mm_movemask_epi8(_mm_or_si128(letter, digit)) & 0xFFFF;
+    if (!others)
+        return 0;
+    int length = __builtin_ctz(others);
+    return p[length] < 0x80 ? length : 0;
+}
+
+/* Up to seven of them as a number: folding sets a bit that digits have anyway. Eight bytes at p can be read. */
+static inline uint64_t plain_bytes(const unsigned char *p, int count)
+{
+    uint64_t bytes;
+    memcpy(&bytes, p, 8);
+    return (__builtin_bswap64(bytes) | UINT64_C(0x2020202020202020)) >> (64 - 8 * count);
+}
+
+static inline uint64_t plain_value(const unsigned char *p, int length)
+{
+    Word w = {0, plain_bytes(p, length < 7 ? length : 7), 0};
+    if (length <= 7)
+        return w.bytes;
+    w.value = w.bytes;
+    for (int at = 7; at < length; at += 7) {
+        w.pending = length - at < 7 ? length - at : 7;
+        w.bytes = plain_bytes(p + at, w.pending);
+        flush(&w);
+    }
+    return w.value;
+}
+#endif
+
 static void read_words(Sketch *s, const unsigned char *p, const unsigned char *end)
 {
     Word word = {0, 0, 0};
     int inside = 0;
     while (p < end) {
         unsigned char c = folded[*p];
+#ifdef __SSE2__
+        if (c > 1 && !inside && end - p >= 24) {
+            int length = plain_word(p);
+            if (length) {
+                add_word(s, plain_value(p, length));
+                p += length;
+                continue;
+            }
+        }
+#endif
         if (c > 1 || (c == 1 && classify(p) == PART)) {
             push(&word, c > 1 ? c : *p);
             inside = 1;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harvestman.config import Limits, Retry
-from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Response, Seconds, Status, UrlRecord
+from harvestman.model import Answer, Failure, FailureKind, Fault, Instant, Lease, Response, Seconds, Status, UrlRecord
 from harvestman.policy import refresh, urls
 from harvestman.policy.ladder import retry_after
 from harvestman.policy.politeness import THROTTLED, back_off
@@ -16,8 +16,6 @@ AT_ONCE = "refresh at once"
 """The reason kept with a page that leads on without a pause: as good as a permanent redirect."""
 _NAMED = 200
 """Characters of each URL of a loop that are kept."""
-FINAL = frozenset({FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD})
-"""Asking again would give the same."""
 SLOWER = {
     FailureKind.DNS: 10.0,
     FailureKind.CONNECT: 1.0,
@@ -33,24 +31,18 @@ days; a connection that broke off may hold at once."""
 _PASSING = frozenset({408, 425, 429, *range(500, 600)})
 
 
-THE_HOSTS = (FailureKind.DNS, FailureKind.CONNECT)
-"""Failures that no page is to blame for."""
-NOBODYS = (FailureKind.PROXY, FailureKind.CROWDED)
-"""Failures that neither a page nor its host is to blame for."""
-
-
 def excused(lease: Lease, answer: Answer) -> bool:
     """Whether a failure is the host's: it failed before, with another URL, or in a way that no page is to blame for.
 
     Then it is no attempt of the URL. The host's back-off and the sick list see to it that such tries stay few. A
     proxy's failure is nobody's behind it; the proxy is left alone for a while (`frontier.doors`).
     """
-    if isinstance(answer, Failure) and answer.kind in NOBODYS:
+    if isinstance(answer, Failure) and answer.kind.fault is Fault.OURS:
         return True
     if lease.failures == 0:
         return False
     if isinstance(answer, Failure):
-        return not lease.own or answer.kind in THE_HOSTS
+        return not lease.own or answer.kind.fault is Fault.HOST
     return not lease.own or answer.status in THROTTLED
 
 
@@ -94,7 +86,7 @@ def decide(
 
 def _failed(answer: Failure, attempts: int, retry: Retry, chance: float) -> Decision:
     words = f"{answer.kind}: {answer.detail}" if answer.detail else str(answer.kind)
-    if answer.kind in FINAL:
+    if answer.kind.fault is Fault.REFUSED:
         return Decision(Status.REFUSED, words, error=str(answer.kind))
     wait = Seconds(back_off(attempts, retry, chance) * SLOWER[answer.kind])
     return _again(words, str(answer.kind), answer.finished, attempts, min(wait, retry.longest), retry)

@@ -5,22 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from harvestman.config import Politeness, Retry
-from harvestman.model import Answer, Failure, FailureKind, HostKey, Instant, Response, Seconds
+from harvestman.model import Answer, Failure, FailureKind, Fault, HostKey, Instant, Response, Seconds
 from harvestman.policy.ladder import retry_after
 
 THROTTLED = (429, 503)
 ONION = ".onion"
-_OURS = frozenset(
-    {
-        FailureKind.UNWANTED,
-        FailureKind.TOO_LARGE,
-        FailureKind.BAD_CONTENT,
-        FailureKind.GUARD,
-        FailureKind.PROXY,
-        FailureKind.CROWDED,
-    }
-)
-"""Failures that say nothing about the host's health."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,7 +35,7 @@ def asked_delay(rules: Politeness, host: HostKey, crawl_delay: Seconds | None) -
 def unhealthy(answer: Answer) -> bool:
     """Did the host fail (as against: did it answer something we do not want)?"""
     if isinstance(answer, Failure):
-        return answer.kind not in _OURS
+        return answer.kind.fault in (Fault.HOST, Fault.UNSURE)
     return answer.status >= 500 or answer.status == 429
 
 

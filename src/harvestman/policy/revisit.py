@@ -64,15 +64,10 @@ Tier = Literal["hourly", "daily", "weekly+"]
 # What we believe of a page.
 
 
-def prior(kind: Kind, rules: Recrawl, now: Instant, modified: Instant | None = None) -> Change:
-    """What is believed after the first look. `modified`: a date to be trusted, when the page tells one."""
+def prior(kind: Kind, rules: Recrawl, now: Instant) -> Change:
+    """What is believed after the first look."""
     every = {"news": rules.news, "blog": rules.blog, "docs": rules.docs, "other": rules.docs}[kind]
-    first = Change(PRIOR_SHAPE, Seconds(PRIOR_SHAPE * every), now)
-    if modified is None or now - modified < CLOCKWORK:
-        return first
-    # A very old date must not make a page as good as dead: `longest` of quiet is all it can prove.
-    quiet = min(now - modified, rules.longest)
-    return Change(first.shape + 1.0, Seconds(first.exposure + quiet), now)
+    return Change(PRIOR_SHAPE, Seconds(PRIOR_SHAPE * every), now)
 
 
 def observed(change: Change, changed: bool, now: Instant, modified: Instant | None = None) -> Change:
