@@ -159,8 +159,8 @@ class Policy(Protocol):
         """The wait after the look at time 0."""
         ...
 
-    def again(self, page: int, now: float, waited: float, changed: bool, modified: float) -> float:
-        """The wait after a look at `now`; `modified`: when the last change was."""
+    def again(self, page: int, now: float, waited: float, changed: bool) -> float:
+        """The wait after a look at `now`."""
         ...
 
 
@@ -175,7 +175,7 @@ class Fixed:
         # Somewhere within its interval: visits of equal intervals must not fall on one moment.
         return self.waits[page] * self.chance.random()
 
-    def again(self, page: int, now: float, waited: float, changed: bool, modified: float) -> float:
+    def again(self, page: int, now: float, waited: float, changed: bool) -> float:
         return self.waits[page]
 
 
@@ -191,7 +191,7 @@ class DoubleHalve:
     def first(self, page: int) -> float:
         return self._waits[page] / DAY
 
-    def again(self, page: int, now: float, waited: float, changed: bool, modified: float) -> float:
+    def again(self, page: int, now: float, waited: float, changed: bool) -> float:
         streak = self._streaks[page]
         self._streaks[page] = streak = max(streak, 0) + 1 if changed else min(streak, 0) - 1
         self._waits[page] = wait = revisit.double_halve(self._waits[page], streak, self._rules)
@@ -201,13 +201,10 @@ class DoubleHalve:
 class Ours:
     """policy/revisit.py as the frontier uses it, the price learned on the way."""
 
-    def __init__(
-        self, web: World, rules: Recrawl, known: bool = False, kinds: Sequence[Kind] = (), dated: bool = False
-    ) -> None:
+    def __init__(self, web: World, rules: Recrawl, known: bool = False, kinds: Sequence[Kind] = ()) -> None:
         self._rules = rules
         self._weights = web.weights
         self._known = known
-        self._dated = dated
         self._chance = Random(5)
         self.price = revisit.Price()
         if known:
@@ -219,13 +216,12 @@ class Ours:
     def first(self, page: int) -> float:
         return self._plan(page) / DAY
 
-    def again(self, page: int, now: float, waited: float, changed: bool, modified: float) -> float:
+    def again(self, page: int, now: float, waited: float, changed: bool) -> float:
         at = Instant(now * DAY)
         if self._known:
             self.beliefs[page] = msgspec.structs.replace(self.beliefs[page], looked=at, visits=1)
         else:
-            date = Instant(modified * DAY) if self._dated else None
-            self.beliefs[page] = revisit.observed(self.beliefs[page], changed, at, date)
+            self.beliefs[page] = revisit.observed(self.beliefs[page], changed, at)
         previous = Seconds(self._waits[page])
         planned = self._plan(page)
         self.price = self.price.after(Seconds(waited * DAY), previous, planned, at, self._rules.per_day)
@@ -279,7 +275,7 @@ def play(web: World, policy: Policy, per_day: float) -> Played:
         first, after = bisect_right(history, last), bisect_right(history, now)
         _credit(whole, steps, last, history[first] if after > first else now, web.weights[page])
         visits += 1
-        wait = policy.again(page, now, now - last, after > first, history[after - 1] if after else 0.0)
+        wait = policy.again(page, now, now - last, after > first)
         heapreplace(queue, (now + wait, page))
     for page, last in enumerate(looked):
         history = web.changes[page]
@@ -303,11 +299,11 @@ def _credit(whole: list[float], steps: list[float], start: float, end: float, we
 
 # What is told.
 
-TRUE, LEARNED, DATED = "ours, true rates", "ours, learned rates", "ours, learned, dates told"
+TRUE, LEARNED = "ours, true rates", "ours, learned rates"
 UNIFORM, PROPORTIONAL, DOUBLE = "uniform", "proportional", "double/halve"
 PLAYED = "optimum, played"
 BASELINES = (UNIFORM, PROPORTIONAL, DOUBLE)
-ORDER = (PLAYED, TRUE, LEARNED, DATED, *BASELINES)
+ORDER = (PLAYED, TRUE, LEARNED, *BASELINES)
 GOALS = {TRUE: 0.95, LEARNED: 0.90}
 SWEEP = (0.1, 0.2, 0.5, 1.0, 2.0)
 
@@ -319,7 +315,6 @@ def policies(web: World, per_day: float, best: Sequence[float]) -> dict[str, Cal
         PLAYED: lambda: Fixed([1.0 / often if often > 0.0 else math.inf for often in best]),
         TRUE: lambda: Ours(web, rules, known=True),
         LEARNED: lambda: Ours(web, rules),
-        DATED: lambda: Ours(web, rules, dated=True),
         UNIFORM: lambda: Fixed([pages / per_day] * pages),
         PROPORTIONAL: lambda: Fixed([whole / (per_day * rate) for rate in web.rates]),
         DOUBLE: lambda: DoubleHalve(web, rules),

@@ -26,7 +26,8 @@ from _run import Report, Row, options
 
 from harvestman import wiring
 from harvestman.config import Config
-from harvestman.embedded.state import FAMILIES, RocksState
+from harvestman.embedded.rows import FAMILIES
+from harvestman.embedded.state import RocksState
 from harvestman.frontier.book import RobotsBook
 from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Routed, Router

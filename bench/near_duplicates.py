@@ -25,7 +25,7 @@ from harvestman.embedded.near import BANDS, NearTable
 from harvestman.embedded.state import RocksState
 from harvestman.model import Instant, Parsed
 from harvestman.pages.parse import parse
-from harvestman.pages.simhash import distance, fingerprint, simhash
+from harvestman.pages.simhash import fingerprint, simhash
 from harvestman.policy.copies import FARTHEST, Print, alike
 from harvestman.ports import Changes, Near
 
@@ -70,7 +70,7 @@ def judged(labelled: Labelled) -> tuple[Score, Score]:
         first, second = prints[case.first], prints[case.second]
         if case.second not in hits:
             hits[case.second] = {known for _, known in table.near(second.simhash, second.weak, FARTHEST)}
-        before.count(case, distance(plain[case.first], plain[case.second]) <= PLAIN)
+        before.count(case, (plain[case.first] ^ plain[case.second]).bit_count() <= PLAIN)
         after.count(case, first.simhash in hits[case.second] and alike(second, first.simhash, first.sample))
     return before, after
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harvestman.config import Caches, Config, Limits, Memory, Politeness, Region, Retry, check, load
+from harvestman.config import Caches, Config, Limits, Memory, Politeness, Region, Retention, Retry, check, load
 from harvestman.errors import ConfigError
 from harvestman.model import Seconds
 
@@ -243,6 +243,26 @@ def test_the_defaults_the_mission_asks_for_are_settings(name: str, default: floa
     other = default / 2 if isinstance(default, float) else default - 1
     file.write_text(f"[{section}]\n{key} = {other}\n", encoding="utf-8")
     assert getattr(getattr(check(load(file)), section), key) == other
+
+
+def test_retention_is_a_list_of_rules(tmp_path: Path) -> None:
+    rule = "[[retention]]\nolder_than = 86400\n"
+    found = check(load(written(tmp_path, f'{rule}kinds = ["pdf", "response"]\n{rule}')))
+    assert found.retention == (Retention(Seconds(86_400.0), ("pdf", "response")), Retention(Seconds(86_400.0)))
+    with pytest.raises(ConfigError, match=r"retention\.kinds: 'word' is none of response, revisit"):
+        check(load(written(tmp_path, f'{rule}kinds = ["word"]\n')))
+    with pytest.raises(ConfigError, match="older_than must be above 0"):
+        check(load(written(tmp_path, "[[retention]]\nolder_than = 0\n")))
+    with pytest.raises(ConfigError, match=r"unknown setting retention\.kind; did you mean retention\.kinds\?"):
+        load(written(tmp_path, f'{rule}kind = ["pdf"]\n'))
+    with pytest.raises(ConfigError, match="older_than"):
+        load(written(tmp_path, '[[retention]]\nkinds = ["pdf"]\n'))
+
+
+@pytest.mark.parametrize("name", ["removed.jsonl", "removing.jsonl", "settings.json", "crawl.json"])
+def test_a_region_keeps_its_content_out_of_the_way(name: str) -> None:
+    with pytest.raises(ConfigError, match="no name for a directory of its own"):
+        check(Config(regions=(Region("eu", content=name), Region("us"))))
 
 
 def test_proxies_are_tables_and_their_keys_are_checked_too(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ look, `mend` for those who repair; `simulate` runs the frontier over a real one.
 CLOCKS = {"clock", "sim", "cli", "supervise"}
 """Where the hour may be asked. `supervise` measures how long a run took (monotonic), nothing more."""
 
-WAITS = {"embedded/state.py": "time.sleep"}
+WAITS = {"embedded/opening.py": "time.sleep"}
 """A pause that decides nothing: until the worker of a killed supervisor has let go of its database."""
 
 CHANCE = {"wiring", "sim", "simulate", "cli"}

@@ -11,7 +11,8 @@ from virtual import in_a_loop
 from harvestman.config import Config, Region, check
 from harvestman.embedded.reshard import position
 from harvestman.embedded.roster import StaticRoster
-from harvestman.embedded.state import PARTITIONED, RocksState, rekeyed
+from harvestman.embedded.rows import PARTITIONED, rekeyed
+from harvestman.embedded.state import RocksState
 from harvestman.errors import ConfigError, UsageError
 from harvestman.jobs import Jobs
 from harvestman.layout import VERSION, CrawlFile, Layout

@@ -171,6 +171,21 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The directory below `data` for raw records and pages of its sites; empty for the usual places."""
 
 
+STORED = ("response", "revisit", "request", "page")
+"""What there is of a fetch: raw records by WARC-Type, and the parsed page."""
+MEDIA = ("html", "text", "pdf", "xml", "json", "image", "audio", "video", "font", "other")
+"""What a body is (`media.kind_of`)."""
+
+
+class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is deleted when a run has ended by itself."""
+
+    older_than: Seconds
+    """What was fetched longer ago."""
+    kinds: tuple[str, ...] = ()
+    """Only these: of STORED, of MEDIA; where none of a sort is named, all of it. Empty for everything."""
+
+
 class Watch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What raises an alert: a crawl that leans too hard on one target, a site of weight that moves."""
 
@@ -287,6 +302,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proxies: tuple[Proxy, ...] = ()
     egress: Egress = Egress()
     regions: tuple[Region, ...] = ()
+    retention: tuple[Retention, ...] = ()
     watch: Watch = Watch()
     caches: Caches = Caches()
     limits: Limits = Limits()
@@ -338,14 +354,15 @@ def _refuse_unknown(raw: dict[str, object], kind: type[msgspec.Struct], path: Pa
                     _refuse_unknown(table, table_of, path, f"{prefix}{key}.")
 
 
-_TABLES: dict[str, type[msgspec.Struct]] = {"proxies": Proxy, "regions": Region}
+_TABLES: dict[str, type[msgspec.Struct]] = {"proxies": Proxy, "regions": Region, "retention": Retention}
 """Settings that are lists of tables."""
 _REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _TAKEN = frozenset(
     {
-        *("blocked.jsonl", "corpus", "corpus.part", "erasing", "export", "graph", "holds.jsonl", "jobs", "lock"),
-        *("logs", "pages", "query", "regions", "seen", "state", "takedowns.jsonl", "warc"),
+        *("blocked.jsonl", "corpus", "corpus.part", "crawl.json", "erasing", "export", "graph", "holds.jsonl"),
+        *("jobs", "lock", "logs", "pages", "query", "regions", "removed.jsonl", "removing.jsonl", "seen"),
+        *("settings.json", "state", "takedowns.jsonl", "warc"),
     }
 )
 """What a crawl keeps below its data directory."""
@@ -513,6 +530,13 @@ def _ways_out(config: Config) -> _Checks:
     yield from ((True, f"regions: {words}") for words in _regional_faults(config))
 
 
+def _deletions(rules: Iterable[Retention]) -> _Checks:
+    for rule in rules:
+        yield not 0 < rule.older_than < inf, "retention.older_than must be above 0"
+        for kind in rule.kinds:
+            yield kind not in (*STORED, *MEDIA), f"retention.kinds: {kind!r} is none of {', '.join((*STORED, *MEDIA))}"
+
+
 def check(config: Config) -> Config:
     """Refuse what contradicts itself, before anything starts. With regions, `workers` is the sum of theirs."""
     checks = chain(
@@ -523,6 +547,7 @@ def check(config: Config) -> Config:
         _allowances(config.budget, config.limits, config.watch),
         _choices(config.traps, config.recrawl),
         _ways_out(config),
+        _deletions(config.retention),
     )
     for bad, words in checks:
         if bad:

@@ -210,7 +210,7 @@ class Crawler:
             self._syncing = asyncio.create_task(self._sync())
 
     def _mark(self, changes: Changes) -> None:
-        self.tally.blocked = self._frontier.blocked
+        self.tally.blocked = self._frontier.staging.blocked
         self.tally.requests += self._asking.requests
         self.tally.dns_hits += self._asking.known
         self.tally.dns_misses += self._asking.waited

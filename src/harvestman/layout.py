@@ -7,7 +7,9 @@ state/w00 ...   RocksDB, one per worker
 seen/w00.bloom  snapshots of the seen-filter
 warc/           raw records, *.warc.gz, and index.cdxj
 pages/          parsed pages, *.pages
+settings.json   what the last run was set to, for the next one
 blocked.jsonl   what is never asked for again; holds.jsonl: what must not be deleted; takedowns.jsonl: what was
+removed.jsonl   hashes of pages that were deleted, for the feed; removing.jsonl: those under way
 erasing         what is just being written over, to be done again after a crash
 graph/          the link graph and its ranks; corpus/, query/, export/: what their verbs made
 eu/             warc/ and pages/ of a region that keeps its content apart (`content = "eu"`)

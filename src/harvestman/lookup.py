@@ -79,8 +79,9 @@ def pages_about(layout: Layout, url: str, tell: Tell) -> Seen:
                     _look(page, wanted, needle, pages, linking)
             tell(passed + frame.end)
         passed += part.length
-    pages.sort(key=lambda page: page.fetched_at)
-    return Seen(pages, sorted(linking.values(), key=lambda link: link.url))
+    # After a crash a fetch may have been parsed twice.
+    once = {page.fetched_at: page for page in pages}
+    return Seen([once[at] for at in sorted(once)], sorted(linking.values(), key=lambda link: link.url))
 
 
 def _look(page: Page, wanted: str, needle: str, pages: list[Page], linking: dict[str, InLink]) -> None:

@@ -77,6 +77,19 @@ def essence(content_type: str) -> str:
     return _essence(content_type if len(content_type) <= _LONGEST else content_type[:_LONGEST])
 
 
+def kind_of(essence: str) -> str:
+    """What people call a type: html, text, pdf, xml, json, image, audio, video, font or other."""
+    major, _, minor = essence.partition("/")
+    if essence in HTML:
+        return "html"
+    if major in ("image", "audio", "video", "font"):
+        return major
+    for kind in ("pdf", "xml", "json"):
+        if minor == kind or minor.endswith(f"+{kind}"):
+            return kind
+    return "text" if major == "text" else "other"
+
+
 @lru_cache(maxsize=2048)
 def _essence(content_type: str) -> str:
     media = told(content_type)

@@ -17,9 +17,11 @@ from typing import TypeVar
 import msgspec
 
 from harvestman import regions
+from harvestman.embedded.opening import Damaged, salvage
 from harvestman.embedded.reshard import position
 from harvestman.embedded.roster import StaticRoster
-from harvestman.embedded.state import WAITING, Damaged, RocksState, Row, dated_row, id_in, queue_row, salvage
+from harvestman.embedded.rows import WAITING, Row, dated_row, id_in, queue_row
+from harvestman.embedded.state import RocksState
 from harvestman.errors import StateError, UsageError
 from harvestman.frontier.routing import Router
 from harvestman.layout import CrawlFile, Layout
@@ -130,7 +132,7 @@ def released(record: UrlRecord) -> UrlRecord:
 
 
 def forgiven(host: HostRecord) -> HostRecord:
-    """Off the sick list. What the server itself asked for (its delay, a Retry-After) stays in force."""
+    """Off the sick list. What the server itself asked for beyond it (its delay, a Retry-After) stays in force."""
     by_sickness = host.next_allowed <= host.sick_until
     return msgspec.structs.replace(
         host, failures=0, sick_until=Instant(0.0), next_allowed=Instant(0.0) if by_sickness else host.next_allowed

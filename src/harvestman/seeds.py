@@ -13,7 +13,7 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -28,6 +28,8 @@ from harvestman.policy.urls import from_seed
 
 BARE_KEPT: Final = 10
 """They are only told of when nothing could be fetched, and then the first few."""
+TOLD_EVERY: Final = 10_000
+"""Lines, a tenth of a second."""
 LONGEST_LINE: Final = 65_536
 _CHUNK: Final = 65_536
 _MARK = b"\xef\xbb\xbf"
@@ -68,14 +70,19 @@ class _Line(msgspec.Struct):
 _decode_line = msgspec.json.Decoder(_Line).decode
 
 
-def read_seeds(path: Path | Literal["-"]) -> Seeds:
-    """Read a seed file ('-' is standard input). Raises UsageError when it cannot be read or holds no seed at all."""
+def read_seeds(path: Path | Literal["-"], tell: Callable[[int], None] = lambda count: None) -> Seeds:
+    """Read a seed file ('-' is standard input). Raises UsageError when it cannot be read or holds no seed at all.
+
+    `tell` is called again and again with the number of seeds found so far: a long list takes minutes.
+    """
     found: dict[str, None] = {}
     problems: list[Problem] = []
     bare: set[str] = set()
     try:
         with _opened(path) as file:
-            for item in _items(file):
+            for number, item in enumerate(_items(file), 1):
+                if not number % TOLD_EVERY:
+                    tell(len(found))
                 if isinstance(item, Problem):
                     problems.append(item)
                     continue

@@ -21,9 +21,10 @@ from harvestman.crawl import Crawler, SeePage
 from harvestman.dispatch import Dispatch
 from harvestman.embedded.bus import NoBus, SocketBus
 from harvestman.embedded.objects import DirectoryObjects
+from harvestman.embedded.opening import PATIENCE
 from harvestman.embedded.reshard import position
 from harvestman.embedded.roster import StaticRoster
-from harvestman.embedded.state import PATIENCE, RocksState
+from harvestman.embedded.state import RocksState
 from harvestman.errors import ConfigError, UsageError
 from harvestman.fetch.curl import Fetcher
 from harvestman.fetch.dns import DEFAULT_FRESHNESS, Freshness, Resolver

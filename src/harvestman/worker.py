@@ -28,6 +28,8 @@ try:
 except ImportError:
     from asyncio import run  # type: ignore[assignment]  # called with one argument, which both take
 
+SOW_AT_ONCE = 0.2
+"""Seconds for seeds at a time, in which no socket is served."""
 TIDY_EVERY = 20.0
 """Seconds; each time takes some 20 ms, in a thread."""
 
@@ -77,12 +79,17 @@ class Worker:
     async def _sow(self) -> None:
         """Read seeds beside the crawl, in small portions, as long as it goes on: half of the time is the crawl's."""
         crawler, clock = self._crawler, asyncio.get_running_loop().time
+        began, ours = clock(), 0.0
         try:
             while self._seeding.wanting and not (crawler.draining or crawler.halted):
-                began = clock()
                 for job, until in await self._seeding.step():
                     say(Accepted(job, until))
-                await asyncio.sleep(clock() - began)
+                paused = clock()
+                if paused - began < ours:
+                    continue
+                await asyncio.sleep(paused - began)
+                began = clock()
+                ours = min(began - paused, SOW_AT_ONCE)  # as long as the crawl had its turn
         except BrokenPipeError:
             crawler.halted = True  # the supervisor is gone
         except Exception as error:

@@ -12,7 +12,8 @@ from cli import crawled
 
 from harvestman.cli.main import main
 from harvestman.embedded.roster import StaticRoster
-from harvestman.embedded.state import WAITING, RocksState, Row
+from harvestman.embedded.rows import WAITING, Row
+from harvestman.embedded.state import RocksState
 from harvestman.frontier.routing import Router
 from harvestman.layout import VERSION, CrawlFile, Layout
 from harvestman.mend import Repaired, examine

@@ -12,9 +12,12 @@ from cli import crawled, mending
 from cli.mending import run
 
 from harvestman.cli.hosts import RestingHost, resting
+from harvestman.config import Politeness, Retry
 from harvestman.lock import locked
 from harvestman.mend import forgiven
-from harvestman.model import HostKey, HostRecord, Instant, Seconds, SiteKey
+from harvestman.model import HostKey, HostRecord, Instant, Response, Seconds, SiteKey
+from harvestman.policy import politeness
+from harvestman.policy.politeness import HostClock
 from harvestman.ports import Changes
 
 SICK = "https://sick.example/"
@@ -61,6 +64,14 @@ def test_what_the_server_asked_for_is_not_forgiven() -> None:
     assert failing == host(next_allowed=1_500.0)
     told_later = forgiven(host(next_allowed=3_000.0, sick_until=2_000.0))
     assert told_later == host(next_allowed=3_000.0)
+
+
+def test_a_retry_after_beyond_the_sick_time_is_waited_for_all_the_same() -> None:
+    throttled = Response("https://h.example/", 503, b"", {"retry-after": "100000"}, b"", "", NOW, NOW, NOW)
+    clock = politeness.after(HostClock(failures=4), throttled, Seconds(1.0), Politeness(), Retry(), 0.0)
+    known = host(next_allowed=clock.next_allowed, sick_until=clock.sick_until)
+    assert resting(known, NOW) == RestingHost(HostKey("h.example"), "sick", Instant(NOW + 100_000), 0, 2.0)
+    assert forgiven(known) == host(next_allowed=NOW + 100_000)
 
 
 def test_list(crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from cli.mending import run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harvestman.embedded.state import WAITING, Row, id_in, queue_row
+from harvestman.embedded.rows import WAITING, Row, id_in, queue_row
 from harvestman.lock import locked
 from harvestman.mend import difference, rows_of
 from harvestman.model import HostKey, Instant, Status, UrlId, UrlRecord

@@ -15,11 +15,11 @@ from cli import crawled
 from harvestman import lock
 from harvestman.cli import running, simulated
 from harvestman.cli.main import main
-from harvestman.config import Config
+from harvestman.config import Config, Retention
 from harvestman.errors import UsageError, WorkerDied
 from harvestman.jobs import Jobs
 from harvestman.layout import Layout
-from harvestman.model import Tally
+from harvestman.model import Seconds, Tally
 from harvestman.sim.plan import Plan
 from harvestman.supervise import Ending, Progress
 
@@ -180,6 +180,25 @@ def test_ctrl_c_drains_and_a_second_one_halts(supervisor: type[Pretender], capsy
     captured = capsys.readouterr()
     assert "Ctrl-C again" in captured.err
     assert "nothing is lost" in captured.out
+
+
+def test_what_is_old_is_deleted_when_a_run_has_ended_by_itself(
+    tmp_path: Path, supervisor: type[Pretender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[tuple[Retention, ...], bool]] = []
+
+    def deleted(config: Config, quiet: bool) -> None:
+        asked.append((config.retention, lock.is_locked(Path(config.data))))
+
+    monkeypatch.setattr(running, "by_itself", deleted)
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[[retention]]\nolder_than = 86400\n")
+    supervisor.interrupts = 1
+    assert main([*HOME, "--config", str(rules)]) == 130
+    assert asked == []
+    supervisor.interrupts = 0
+    assert main(HOME) == 0
+    assert asked == [((Retention(Seconds(86_400.0)),), False)]  # remembered, and nobody holds the crawl
 
 
 def test_ends(supervisor: type[Pretender], capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import io
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harvestman.cli import giving
+from harvestman.cli.giving import Reading
 from harvestman.errors import UsageError
 from harvestman.seeds import LONGEST_LINE, Seeds, read_seeds
 
@@ -161,3 +164,35 @@ def test_a_header_names_the_column(tmp_path: Path, text: str, urls: list[str], b
 
 def test_seeds_without_a_scheme_are_remembered(tmp_path: Path) -> None:
     assert read(tmp_path, "a.org\nhttps://b.org/\n").bare == {"https://a.org/"}
+
+
+def test_a_long_list_is_told_of_on_stderr_while_it_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of 35,000 lines, of which 10,000 take two seconds."""
+    path, hours = tmp_path / "s", iter(range(0, 1_000, 2))
+    path.write_text("".join(f"host{n}.example\n" for n in range(35_000)))
+    monkeypatch.setattr(giving, "Reading", lambda quiet: Reading(quiet, lambda: next(hours)))
+    for quiet in (False, True):
+        options = argparse.Namespace(urls=["https://example.org/"], seeds=[path], quiet=quiet, json=True)
+        assert len(giving.given_seeds(options).urls) == 35_001
+        out, said = capsys.readouterr()
+        assert out == ""
+        assert said.splitlines() == ([] if quiet else TOLD)
+
+
+TOLD = [
+    "reading seeds: 10,000 ...",
+    "reading seeds: 30,000 ...",
+    "reading seeds: 35,001; now they are checked and written down ...",
+]
+"""The first word after two seconds, the next one no sooner than three after it."""
+
+
+def test_a_short_list_is_read_in_silence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s"
+    path.write_text("".join(f"host{n}.example\n" for n in range(20_000)))
+    reading = Reading(False, lambda: 7.0)
+    assert len(read_seeds(path, reading.tell).urls) == 20_000
+    reading.done(20_000)
+    assert capsys.readouterr() == ("", "")

@@ -15,7 +15,8 @@ from cli import mending
 from cli.mending import run
 from simweb import SimWeb, sim_web
 
-from harvestman.embedded.state import WAITING, RocksState
+from harvestman.embedded.rows import WAITING
+from harvestman.embedded.state import RocksState
 from harvestman.frontier.routing import Router
 from harvestman.layout import VERSION, CrawlFile, Layout
 from harvestman.mend import rows_of

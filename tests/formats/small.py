@@ -39,6 +39,7 @@ from harvestman.store.warc import WarcWriter
 
 THEN = 1_790_000_000.0
 HOME = "https://example.org/"
+HTML = "text/html"
 
 
 class Small:
@@ -78,35 +79,37 @@ class Small:
 
     def page(
         self, url: str, text: str = "Some text.", *, depth: int = 1, links: tuple[str, ...] = (), packed: bool = False,
-        noindex: bool = False, title: str = "A title", language: str = "en",
+        noindex: bool = False, title: str = "A title", language: str = "en", media: str = HTML,
     ) -> Page:  # fmt: skip
         """A page that is new or changed."""
-        body = f"<title>{title}</title><p>{text}</p>".encode()
-        answer = self._answer(url, 200, gzip.compress(body) if packed else body, packed)
+        body = (f"<title>{title}</title><p>{text}</p>" if media == HTML else text).encode()
+        title = title if media == HTML else ""
+        answer = self._answer(url, 200, gzip.compress(body) if packed else body, packed, media=media)
         digest = sha256(body).digest()
         ref = self._warc.write(answer, digest=digest.hex())
         self._bodies[digest] = (url, answer.started, payload_digest(answer.body))
         found = Page(
-            url, 200, answer.finished, "text/html", depth, digest.hex(), "utf-8", title, "About it", language, text,
+            url, 200, answer.finished, media, depth, digest.hex(), "utf-8", title, "About it", language, text,
             None, [Link(link, "to it") for link in links], noindex, simhash=2**64 - 1,
         )  # fmt: skip
         self._group.append(found)
-        self._visited(url, Status.FETCHED, 200, digest, ref, changed=True)
+        self._visited(url, Status.FETCHED, 200, digest, ref, changed=True, media=media)
         return found
 
     def copy(self, url: str, page: Page) -> None:
         """A URL with the content of another, byte for byte."""
         first, at, payload = self._bodies[bytes.fromhex(page.digest)]
-        body = f"<title>{page.title}</title><p>{page.text}</p>".encode()
-        answer = self._answer(url, 200, body)
+        media = page.content_type
+        body = (f"<title>{page.title}</title><p>{page.text}</p>" if media == HTML else page.text).encode()
+        answer = self._answer(url, 200, body, media=media)
         ref = self._warc.write_revisit(answer, refers_to_uri=first, refers_to_date=at, payload_digest=page.digest)
         assert payload == payload_digest(body)
-        self._visited(url, Status.DUPLICATE, 200, bytes.fromhex(page.digest), ref, target=first)
+        self._visited(url, Status.DUPLICATE, 200, bytes.fromhex(page.digest), ref, target=first, media=media)
 
-    def unchanged(self, page: Page) -> None:
+    def unchanged(self, page: Page, media: str = HTML) -> None:
         """A 304."""
         first, at, payload = self._bodies[bytes.fromhex(page.digest)]
-        self._warc.write_unmodified(self._answer(page.url, 304, b""), first, at, payload)
+        self._warc.write_unmodified(self._answer(page.url, 304, b"", media=media), first, at, payload)
 
     def gone(self, url: str) -> None:
         ref = self._warc.write(self._answer(url, 404, b"no"), digest=sha256(b"no").hexdigest())
@@ -144,9 +147,11 @@ class Small:
         raw = self._state.read_mark(name)
         return msgspec.msgpack.decode(raw, type=tuple[str, int]) if raw else None
 
-    def _answer(self, url: str, status: int, body: bytes, packed: bool = False, location: str = "") -> Response:
+    def _answer(
+        self, url: str, status: int, body: bytes, packed: bool = False, location: str = "", media: str = HTML
+    ) -> Response:
         self.now += 10.0
-        headers = {"content-type": "text/html; charset=utf-8"}
+        headers = {"content-type": "text/html; charset=utf-8" if media == HTML else media} if media else {}
         headers |= {"content-encoding": "gzip"} if packed else {}
         headers |= {"location": location} if location else {}
         head = f"HTTP/1.1 {status} X\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n"
@@ -165,9 +170,10 @@ class Small:
         ref: RecordRef,
         target: str = "",
         changed: bool = False,
+        media: str = HTML,
     ) -> None:
         at = Instant(self.now)
-        visit = Visit(at, code, "ok", digest, 7, content_type="text/html", size=9, ref=ref, target=target)
+        visit = Visit(at, code, "ok", digest, 7, content_type=media, size=9, ref=ref, target=target)
         record = self._known.get(url) or UrlRecord(url, status, 1, 4, 1, at, HOME)
         before = record.change
         change = Change(1.0, Seconds(1.0), at, before.visits + 1, before.changes + changed) if before else None

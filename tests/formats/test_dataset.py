@@ -138,7 +138,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory as the examples expect it. That of Spark is run in tests/readers."""
     here = tmp_path_factory.mktemp("readers")
     data = str(write(here / "crawl-data").data)
-    assert main(["export", data, "--format", "dataset", "--output", str(here / "corpus")]) == 0
+    assert main(["export", data, "--format", "dataset", "--output", str(here / "dataset")]) == 0
     assert main(["export", data, "--format", "wet"]) == 0
     return here
 

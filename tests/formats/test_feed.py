@@ -26,6 +26,7 @@ from harvestman.policy.urls import key, url_hash
 from harvestman.removals import Removal, Removals
 from harvestman.store.replay import read
 from harvestman.takedown import run as deeds
+from harvestman.takedown.retention import Wanted, retain
 from harvestman.views import View
 
 
@@ -275,10 +276,10 @@ def test_retention_tells_up_to_when_and_newer_versions_stay(tmp_path: Path) -> N
     indexer = Indexer(small.layout)
     indexer.read()
     raw = ("response", "request", "revisit")
-    deeds.retain(small.layout.data, between, raw, "tester", between, False, lambda _: None)
+    retain(small.layout.data, Wanted(between, raw), "tester", between, False, lambda _: None)
     indexer.read()
     assert "removed" not in indexer.heard
-    deeds.retain(small.layout.data, between, deeds.KINDS, "tester", between, False, lambda _: None)
+    retain(small.layout.data, Wanted(between), "tester", between, False, lambda _: None)
     indexer.read()
     assert indexer.heard.count("removed") == 2
     assert indexer.urls == {"both"}

@@ -15,6 +15,7 @@ from harvestman import export
 from harvestman.cli.main import main
 from harvestman.export.dataset import write_dataset
 from harvestman.export.said import said
+from harvestman.export.tables import SCHEMA_VERSION
 from harvestman.model import Data, Instant, Page
 from harvestman.pages.parse import parse
 
@@ -44,6 +45,7 @@ def test_one_table(page: Page, tmp_path: Path) -> None:
     export.write_jsonl(rows, lines, links=True)
     (line,) = lines.getvalue().splitlines()
     row = json.loads(line)
+    assert next(iter(row.items())) == ("schema_version", SCHEMA_VERSION)
     assert (row["author"], row["published"], row["modified"], row["cut"]) == ("Ann", "2026-01-02", "", "size")
     assert row["data"] == SAID
     assert [(link["place"], link["language"]) for link in row["links"]] == [("nav", ""), ("", "de")]

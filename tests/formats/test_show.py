@@ -49,6 +49,51 @@ def test_text_diff_and_raw(data: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert shown(capsys, data, f"{HOME}a?b=2&x=1", "--raw") == "<title>Seite ü</title><p>Page a. é</p>"
 
 
+def differing(capsys: pytest.CaptureFixture[str], data: Path, *which: str) -> list[str]:
+    lines = shown(capsys, data, HOME, "--diff", *which).splitlines()
+    return [line for line in lines[2:] if line[:1] in "+-"] or lines
+
+
+def test_any_two_versions_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Small(tmp_path / "crawl") as small:
+        for text in ("One.", "Two.", "Three.", "Three."):
+            small.page(HOME, text, title=f"{small.now}")
+            small.commit()
+            small.now += 86_400
+    data = tmp_path / "crawl"
+    assert differing(capsys, data, "1", "3") == ["-One.", "+Three."]
+    assert differing(capsys, data, "3", "1") == ["-Three.", "+One."]
+    assert differing(capsys, data) == differing(capsys, data, "3", "4") == [
+        "The text is the same; the page around it changed."
+    ]  # fmt: skip
+    assert differing(capsys, data, "2", "2") == ["Both are the version of 2026-09-22 14:13:40 UTC."]
+    assert differing(capsys, data, "2026-09-21", "2026-09-22") == ["-One.", "+Two."]
+    assert differing(capsys, data, "2026-09-22T14:13", "2026-09-22T14:13:40") == ["-One.", "+Two."]
+    assert differing(capsys, data, "20260922", "2030-01-01") == ["-Two.", "+Three."]
+    listed = shown(capsys, data, HOME)
+    assert "texts, for --diff (4)" in listed
+    assert "  1  2026-09-21 14:13:30 UTC  4 characters" in listed
+    assert [each["number"] for each in json.loads(shown(capsys, data, HOME, "--json"))["texts"]] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        (("1", "9"), "there is no version 9: there is 1 to 2, of 2026-09-21"),
+        (("0", "1"), "there is no version 0"),
+        (("1999-12-31", "2"), "there is no version as old as 1999-12-31: there is 1 to 2"),
+        (("yesterday", "1"), "'yesterday' is no version"),
+        (("1",), "compares two versions"),
+        (("1", "2", "1"), "compares two versions"),
+    ],
+)
+def test_a_version_that_is_not_there_is_refused(
+    data: Path, capsys: pytest.CaptureFixture[str], which: tuple[str, ...], words: str
+) -> None:
+    assert main(["show", HOME, "--data", str(data), "--diff", *which]) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_a_duplicate_shows_what_it_duplicates(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, data, f"{HOME}copy")
     assert f"byte for byte that of {HOME}" in text

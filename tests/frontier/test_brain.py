@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from virtual import HOUR, START, Drive, OneJob, Reply, config, in_a_loop, web
+from virtual import HOUR, START, Drive, OneJob, Reply, config, in_a_loop, rules, web
 
 from harvestman.config import Budget, Recrawl, Retry, Traps
 from harvestman.embedded.state import RocksState
@@ -110,6 +110,27 @@ async def test_a_newer_job_asks_again_for_what_an_older_one_has_and_not_the_othe
     assert len(drive.pages()) == 2, "no ping-pong"
     jobs = drive.frontier.staging.jobs
     assert {number: (job.discovered, job.settled) for number, job in jobs.items()} == {1: (1, 1), 2: (1, 1)}
+
+
+@in_a_loop
+async def test_what_robots_txt_forbids_is_counted_once_however_many_jobs_want_it(state: RocksState) -> None:
+    drive = Drive(state, web(robots=rules("User-agent: *\nDisallow: /p")))
+    for job in (1, 2, 3):
+        await tell(drive, link("https://a.test/p", job=job), link("https://a.test/open", job=job))
+        await drive.run()
+        assert drive.frontier.staging.blocked == 1
+    drive.web = web()
+    drive.now = Instant(drive.now + 25 * HOUR)
+    await tell(drive, link("https://a.test/p", job=4), link("https://a.test/open", job=4))
+    await drive.run()
+    assert (await record(drive, "https://a.test/p")).status is Status.FETCHED
+    assert drive.frontier.staging.blocked == 0, "it is allowed now"
+    drive.web = web(robots=rules("User-agent: *\nDisallow: /"))
+    drive.now = Instant(drive.now + 25 * HOUR)
+    await tell(drive, link("https://a.test/p", job=5), link("https://a.test/open", job=5))
+    await drive.run()
+    assert await drive.statuses() == {Status.BLOCKED: 2}
+    assert drive.frontier.staging.blocked == 2
 
 
 @in_a_loop

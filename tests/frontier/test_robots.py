@@ -34,7 +34,7 @@ async def test_what_robots_txt_forbids_is_never_asked_for_and_says_which_line(st
     assert record.status is Status.BLOCKED
     assert record.visit is not None
     assert record.visit.reason == "robots.txt line 3: /private/"
-    assert drive.frontier.blocked == 2
+    assert drive.frontier.staging.blocked == 2
     assert await drive.queued() == 0
 
 

@@ -16,7 +16,7 @@ A, B, C = "https://a.example/", "https://b.example/", "https://c.example/page"
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pages = [page(A, Link(B, "the b", "nofollow"), C), page(B, C)]
+    pages = [page(A, Link(B, "the b", "nofollow", place="footer"), C), page(B, C)]
     return write(tmp_path_factory.mktemp("graph") / "crawl", pages).data
 
 
@@ -44,11 +44,25 @@ def test_top(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "c.example" in run(capsys, "graph", "top", data, "--hosts")[0]
 
 
+def test_a_graph_of_another_version_is_refused_and_ranking_builds_it_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write(tmp_path / "crawl", [page(A, Link(B, place="nav"))]).data
+    run(capsys, "graph", "rank", data)
+    made = data / "graph" / "graph.json"
+    made.write_text(made.read_text().replace('"version": 2', '"version": 1'))
+    for verb in (("top", data), ("links", B, "--data", data)):
+        assert f"(format 1): run `harvestman graph build {data}`" in run(capsys, "graph", *verb, code=3)[1]
+    run(capsys, "graph", "rank", data)
+    (link,) = json.loads(run(capsys, "graph", "links", B, "--data", data, "--json")[0])["links_in"]
+    assert (link["url"], link["place"]) == (A, "nav")
+
+
 def test_links(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "graph", "rank", data)
     out, _ = run(capsys, "graph", "links", "b.example", "--data", data)
     assert out.splitlines()[0] == B
-    assert f"  {A}  'the b'  (nofollow)" in out
+    assert f"  {A}  'the b'  (footer, nofollow)" in out
     found = json.loads(run(capsys, "graph", "links", C, "--data", data, "--json")[0])
     assert {each["url"] for each in found["links_in"]} == {A, B}
     assert found["links_out"] == []

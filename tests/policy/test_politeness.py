@@ -85,7 +85,8 @@ def test_retry_after_is_obeyed_in_full_as_seconds_and_as_a_date(status: int, sec
 
 def test_retry_after_outlasts_the_sick_list() -> None:
     clock = settled(HostClock(failures=4), response(503, retry_after="100000"))
-    assert clock.sick_until == clock.next_allowed == NOW + 100_000
+    assert clock.next_allowed == NOW + 100_000
+    assert clock.sick_until == NOW + 6 * 3600, "told apart, for `hosts --forgive`"
 
 
 @pytest.mark.parametrize("value", ["", "soon", "-1", "1.5", "Wed, 99 Foo", "9" * 400, "٣"])

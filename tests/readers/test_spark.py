@@ -73,17 +73,17 @@ def test_it_reads_the_dataset(crawled: Layout, tmp_path: Path) -> None:
     from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]  # only in this environment
 
     words = ["export", str(crawled.data), "--format", "dataset", "--include-noindex"]
-    assert main([*words, "--output", str(tmp_path / "corpus")]) == 0
+    assert main([*words, "--output", str(tmp_path / "dataset")]) == 0
     pages = list(read_pages(crawled.pages))
     languages = [page.language for page in pages]
     names: dict[str, object] = {}
-    exec(examples()["pyspark"].replace('"corpus/', f'"{tmp_path}/corpus/'), names)  # Java stays where it was started
+    exec(examples()["pyspark"].replace('"dataset/', f'"{tmp_path}/dataset/'), names)  # Java stays where it was started
     assert names["result"] == {each: languages.count(each) for each in languages}
 
     session = SparkSession.builder.config("spark.ui.enabled", False).getOrCreate()
     try:
         for table in ("pages", "text", "links"):
-            session.read.parquet(str(tmp_path / "corpus" / table)).createOrReplaceTempView(table)
+            session.read.parquet(str(tmp_path / "dataset" / table)).createOrReplaceTempView(table)
         texts = session.sql("select p.url, t.text from pages p join text t using (url_hash, fetched_at)").collect()
         (links,) = session.sql("select count(*) from links l join pages p on l.source_hash = p.url_hash").collect()
         (least,) = session.sql("select min(simhash), max(simhash) from pages").collect()

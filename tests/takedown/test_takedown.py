@@ -8,7 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -23,7 +23,8 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 
 from harvestman.blocking import read_entries
 from harvestman.cli.main import main
-from harvestman.config import Config
+from harvestman.cli.retain import by_itself
+from harvestman.config import MEDIA, Config, Retention
 from harvestman.embedded.state import RocksState
 from harvestman.errors import HarvestmanError, StateError, UsageError
 from harvestman.frontier.book import RobotsBook
@@ -33,17 +34,18 @@ from harvestman.frontier.seen import Seen
 from harvestman.jobs import Jobs
 from harvestman.layout import Layout
 from harvestman.lock import locked
-from harvestman.model import Discovery, Instant, Page, RecordRef, Status, UrlRecord, Visit
+from harvestman.model import Discovery, Instant, Page, RecordRef, Seconds, Status, UrlRecord, Visit
 from harvestman.policy.blocklist import Which, entry
 from harvestman.ports import Changes, Content, Near
 from harvestman.store.cdxj import build_index
 from harvestman.store.erase import Cut, Redo, filler, frame_with
 from harvestman.store.frames import frames
-from harvestman.store.members import members, opened
+from harvestman.store.members import Member, members, opened
 from harvestman.store.pages import PageLog, read_pages
 from harvestman.store.records import parse_record
 from harvestman.store.replay import read
 from harvestman.takedown import run as deeds
+from harvestman.takedown.retention import Retained, Wanted, medium_of, retain
 from harvestman.views import View
 
 BIN = Path(sys.executable).parent
@@ -522,9 +524,9 @@ def aged(data: Path) -> Layout:
     return Layout(data)
 
 
-def keep(layout: Layout, *kinds: str, dry_run: bool = False, tell: Callable[[str], None] = quiet) -> deeds.Retained:
+def keep(layout: Layout, *kinds: str, dry_run: bool = False, tell: Callable[[str], None] = quiet) -> Retained:
     until = Instant(THEN + 50_000)
-    return deeds.retain(layout.data, until, kinds or deeds.KINDS, "tester", NOW, dry_run, tell)
+    return retain(layout.data, Wanted(until, kinds), "tester", NOW, dry_run, tell)
 
 
 def test_what_is_old_goes_and_what_is_new_stays(old: Layout) -> None:
@@ -599,10 +601,121 @@ def test_retention_cut_short_and_run_again(old: Layout, fatal: str) -> None:
     readable(layout.data)
 
 
+# -- retention by medium ---------------------------------------------------------------------------------------------
+
+PAPER, WITHHELD, BARE, SCAN = f"{HOME}paper", "https://held.example/paper", f"{HOME}bare", f"{HOME}scan"
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """HTML and PDF, old and new; a PDF that says nothing of itself, one that came again, unchanged and as a copy."""
+    with Small(tmp_path_factory.mktemp("media") / "crawl") as small:
+        small.page(HOME, "Old words.")
+        paper = small.page(PAPER, f"%PDF-1.7 {SECRET}", media="application/pdf; version=1.7")
+        small.page(WITHHELD, "%PDF-1.7 evidence", media="application/pdf")
+        small.page(BARE, "%PDF-1.7 nameless", media="")
+        small.commit()
+        small.unchanged(paper, media="")
+        small.copy(f"{HOME}copy", paper)
+        small.page(SCAN, "\x89PNG scan", media="image/png")
+        small.commit()
+        small.now += 100_000
+        small.page(f"{HOME}new", "%PDF-1.7 of today", media="application/pdf")
+        small.commit()
+    return small.layout.data
+
+
+@pytest.fixture
+def of_media(mixed: Path, tmp_path: Path) -> Layout:
+    return Layout(Path(shutil.copytree(mixed, tmp_path / "crawl")))
+
+
+def left(layout: Layout) -> dict[str, list[str]]:
+    """By kind of record, whose there are."""
+    found: dict[str, list[str]] = {"page": sorted(page.url for page in read_pages(layout.pages))}
+    for path in sorted(layout.warc.glob("*.warc.gz")):
+        for member in members(path):
+            fields = parse_record(member.data)[0]
+            if url := fields.get("warc-target-uri"):
+                found.setdefault(fields["warc-type"], []).append(url)
+    return {kind: sorted(urls) for kind, urls in found.items()}
+
+
+def test_a_medium_goes_and_the_others_stay(of_media: Layout) -> None:
+    assert main(["hold", "add", str(of_media.data), "--site", "held.example", "--reason", "case 12"]) == 0
+    done = keep(of_media, "pdf")
+    # A 304 that says no type is of the one its URL has; the copy says it; each request goes with its answer.
+    assert done.records == {"response": 2, "revisit": 2, "request": 3}
+    assert (done.pages, done.held, done.kinds) == (2, 3, ["pdf"])
+    stay = [HOME, f"{HOME}new", SCAN, WITHHELD]
+    assert left(of_media) == {"response": stay, "request": stay, "page": stay}
+    assert everywhere(of_media.data, SECRET) == []
+    assert known(of_media.data, PAPER).status is Status.FETCHED
+    readable(of_media.data)
+    again = keep(of_media, "pdf")
+    assert (again.records, again.pages, again.held) == ({}, 0, 3)
+
+
+def test_media_and_what_is_stored_are_both_asked_for(of_media: Layout) -> None:
+    before = left(of_media)
+    assert keep(of_media, "pdf", "image", "response").records == {"response": 4}
+    assert left(of_media) == before | {"response": [HOME, f"{HOME}new"]}
+    # The answers are gone: whose the requests are is known from State; of a bare one nothing is.
+    assert keep(of_media, "pdf", "request").records == {"request": 3}
+    assert keep(of_media, "image", "page").pages == 1
+    assert left(of_media)["page"] == sorted({*before["page"]} - {SCAN})
+
+
+@pytest.mark.parametrize(
+    ("said", "made", "medium"),
+    [
+        ("text/html; charset=utf-8", {}, "html"), ("APPLICATION/PDF", {}, "pdf"), ("image/svg+xml", {}, "image"),
+        ("application/rss+xml", {}, "xml"), ("application/ld+json", {}, "json"), ("text/csv", {}, "text"),
+        ("application/zip", {}, "other"), ("", {"title": "T"}, "html"), ("", {"text": "t"}, "text"), ("", {}, "other"),
+    ],
+)  # fmt: skip
+def test_the_medium_of_a_page(said: str, made: dict[str, str], medium: str) -> None:
+    page = msgspec.structs.replace(Page(HOME, 200, NOW, said, 1, ""), **made)
+    assert medium_of(page) == medium
+    assert medium in MEDIA
+
+
+def test_files_that_were_begun_later_are_not_read(old: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_ones: list[str] = []
+
+    def noted(path: Path) -> Iterator[Member]:
+        read_ones.append(path.name)
+        return members(path)
+
+    monkeypatch.setattr("harvestman.takedown.survey.members", noted)
+    keep(old, dry_run=True)
+    assert 0 < len(read_ones) < len(list(old.warc.glob("*.warc.gz")))
+
+
+def test_a_run_that_has_ended_deletes_by_itself(of_media: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(of_media.data)
+    by_itself(Config(data=data), quiet=False)
+    by_itself(Config(data=data, retention=(Retention(Seconds(3_650 * 86_400.0)),)), quiet=False)
+    assert (capsys.readouterr().err, of_media.takedowns.exists()) == ("", False)
+    build_index(of_media.warc)
+    rules = (Retention(Seconds(1.0), ("image",)), Retention(Seconds(1.0), ("pdf", "response")))
+    with locked(of_media.data):
+        by_itself(Config(data=data, retention=rules), quiet=True)
+    assert "Nothing was deleted for its age" in capsys.readouterr().err
+    by_itself(Config(data=data, retention=rules), quiet=False)
+    assert capsys.readouterr().err.count("Retention, older than") == 2
+    lines = [json.loads(line) for line in of_media.takedowns.read_text().splitlines()]
+    assert [(line["kinds"], line["by"]) for line in lines] == [
+        (["image"], "harvestman crawl"), (["pdf", "response"], "harvestman crawl"),
+    ]  # fmt: skip
+    assert left(of_media)["response"] == [HOME]
+    assert "scan" not in (of_media.warc / "index.cdxj").read_text()  # it was made anew
+
+
 def test_retain_the_verb(old: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     layout = old
     assert main(["retain", str(layout.data), "--older-than", "3650d", "--json"]) == 0
-    done = msgspec.json.decode(capsys.readouterr().out, type=deeds.Retained)
+    done = msgspec.json.decode(capsys.readouterr().out, type=Retained)
     assert (done.records, done.pages) == ({}, 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from harvestman.cli.arguments import Verbs, add_json, add_verb
 from harvestman.config import Config
 from harvestman.errors import UsageError
 
@@ -21,14 +22,12 @@ host, Retry-After, requests at once to a host and, with --max-trap-share, the sh
 when every promise was kept and 5 when not."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "audit", help="judge a crawl of the simulated web from its log",
+    verb = add_verb(
+        verbs, "audit", EPILOG, run, help="judge a crawl of the simulated web from its log",
         description="Judge a crawl of the simulated web from the log that its servers wrote.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
     verb.add_argument("logs", metavar="LOG", type=Path, nargs="+", help="the log, or several of the same web")
     verb.add_argument(
         "--delay", metavar="S", type=float, default=float(_DEFAULTS.politeness.delay),
@@ -46,7 +45,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--max-trap-share", metavar="SHARE", type=float, default=1.0,
         help="share of the page requests that may have gone into traps (default: %(default)s, no limit)",
     )  # fmt: skip
-    verb.add_argument("--json", action="store_true", help="print one JSON object (default: a table)")
+    add_json(verb, "a table")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import harvestman
+from harvestman.cli.arguments import Verbs, add_verb
 from harvestman.errors import UsageError
 
 FOLDER = Path(harvestman.__file__).parents[2] / "bench"
@@ -22,13 +23,12 @@ examples:
 One question per benchmark; each prints machine, commit and CPU time."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "bench", help="run a benchmark (from a checkout)", description="List or run the benchmarks of a checkout.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    verb = add_verb(
+        verbs, "bench", EPILOG, run, help="run a benchmark (from a checkout)",
+        description="List or run the benchmarks of a checkout.",
     )  # fmt: skip
-    verb.set_defaults(run=run)
     verb.add_argument("name", metavar="NAME", nargs="?", help="which one (default: list them)")
     verb.add_argument("arguments", metavar="ARG", nargs=argparse.REMAINDER, help="handed on to it (default: none)")
 

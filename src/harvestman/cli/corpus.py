@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from harvestman.cli import words
+from harvestman.cli.arguments import Verbs, add_json, add_usual_data, add_verb
 from harvestman.config import Config
 from harvestman.errors import UsageError
 from harvestman.model import Instant
@@ -36,28 +37,23 @@ fetched. Ctrl-C finishes the parts under way (again: ends at once); the same com
 ask not to be indexed or archived are left out. Needs pip install 'harvestman[corpus]'. Columns: docs/corpus.md"""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb, what can be done, and the options of each."""
-    verb = verbs.add_parser(
-        "corpus", help="the text of all stored pages: cleaned, measured, deduplicated",
+    verb = add_verb(
+        verbs, "corpus", EPILOG, help="the text of all stored pages: cleaned, measured, deduplicated",
         description="Build a text corpus from the stored pages of a crawl, or see what one holds.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     deeds = verb.add_subparsers(dest="deed", metavar="build|stats", required=True)
-    build = deeds.add_parser(
-        "build", help="build it, or go on building", description="Build DIR/corpus from the raw pages in DIR/warc.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    build = add_verb(
+        deeds, "build", EPILOG, run_build, help="build it, or go on building",
+        description="Build DIR/corpus from the raw pages in DIR/warc.",
     )  # fmt: skip
-    build.set_defaults(run=run_build)
     _add_build(build)
     stats = deeds.add_parser("stats", help="what it holds", description="What the corpus of a crawl holds.")
     stats.set_defaults(run=run_stats)
     for deed in (build, stats):
-        deed.add_argument(
-            "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
-            help="where the crawl lives (default: %(default)s)",
-        )  # fmt: skip
-        deed.add_argument("--json", action="store_true", help="print JSON (default: in words)")
+        add_usual_data(deed)
+        add_json(deed, "in words", "print JSON")
 
 
 def _add_build(build: argparse.ArgumentParser) -> None:

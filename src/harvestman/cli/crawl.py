@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from harvestman.cli import terms
+from harvestman.cli.arguments import Verbs, add_json, add_verb
 from harvestman.config import Config
 from harvestman.policy.consent import SHORTEST_DELAY
 from harvestman.sim.plan import PROFILES
@@ -34,13 +35,12 @@ Ctrl-C lets what is in flight finish and ends; a second Ctrl-C ends at once. Eit
 command goes on later. robots.txt is always obeyed. Settings: docs/configuration.md, exit codes: docs/cli.md"""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "crawl", help="crawl from seeds, or go on with a crawl", description="Crawl from seeds, or go on with a crawl.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    verb = add_verb(
+        verbs, "crawl", EPILOG, run, help="crawl from seeds, or go on with a crawl",
+        description="Crawl from seeds, or go on with a crawl.",
     )  # fmt: skip
-    verb.set_defaults(run=run)
     _add_what(verb)
     _add_how(verb)
     _add_sim(verb)
@@ -94,7 +94,7 @@ def _add_how(verb: argparse.ArgumentParser) -> None:
         help="port that may be asked besides the web's own, such as 80, 443, 8080; may be repeated (default: none)",
     )  # fmt: skip
     verb.add_argument("--config", metavar="FILE", type=Path, help="settings in TOML (default: none)")
-    verb.add_argument("--json", action="store_true", help="print the summary as one JSON object (default: in words)")
+    add_json(verb, "in words", "print the summary as one JSON object")
     verb.add_argument("--quiet", action="store_true", help="show no progress and no summary (default: show both)")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from harvestman.cli.arguments import Verbs, add_data, add_verb
 from harvestman.errors import UsageError
 from harvestman.model import Attempt, Instant, Status, UrlRecord
 
@@ -46,19 +47,17 @@ class DeadLetter(msgspec.Struct):
     trail: list[dict[str, float | str]]
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "dead", help="URLs given up after their last attempt: list, redrive or drop them",
+    verb = add_verb(
+        verbs, "dead", EPILOG, run, help="URLs given up after their last attempt: list, redrive or drop them",
         description="Dead letters: URLs given up after their last attempt.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
     verb.add_argument(
         "act", choices=("list", "redrive", "drop"),
         help="list: show them; redrive: queue them again, as if never tried; drop: never ask for them again",
     )  # fmt: skip
-    verb.add_argument("data", metavar="DIR", type=Path, help="where the crawl lives")
+    add_data(verb)
     verb.add_argument("urls", metavar="URL", nargs="*", help="only these, right after DIR; https is assumed")
     verb.add_argument("--host", metavar="H", default="", help="only those of one host (default: of all)")
     verb.add_argument("--site", metavar="S", default="", help="only those of one registrable domain (default: of all)")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from harvestman.config import Config
+from harvestman.cli.arguments import Verbs, add_usual_data, add_verb
 
 EPILOG = """\
 examples:
   harvestman export crawl-data --format jsonl | jq -r .title
   harvestman export crawl-data --format parquet --output pages.parquet --links
-  harvestman export crawl-data --format dataset --output corpus      pages, text and links, partitioned
+  harvestman export crawl-data --format dataset --output dataset     pages, text and links, partitioned
   harvestman export crawl-data --format wet                          text, for readers of Common Crawl
   harvestman export crawl-data --format wacz --output crawl.wacz     open it at replayweb.page
   harvestman export crawl-data --format cdxj
@@ -21,18 +20,13 @@ Formats and columns are described in docs/export.md, with how to read them.
 Pages that ask not to be indexed are left out unless asked for."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "export", help="a crawl as Parquet, JSON lines, WET or WACZ",
+    verb = add_verb(
+        verbs, "export", EPILOG, run, help="a crawl as Parquet, JSON lines, WET or WACZ",
         description="Write a crawl in a format others read.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument(
-        "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
-        help="where the crawl lives (default: %(default)s)",
-    )  # fmt: skip
+    add_usual_data(verb)
     verb.add_argument(
         "--format", choices=("parquet", "jsonl", "dataset", "wet", "wacz", "cdxj"), default="jsonl",
         help="pages as one Parquet file or as JSON lines; dataset: pages, text and links as a directory of Parquet "

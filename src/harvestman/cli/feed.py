@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from pathlib import Path
 
-from harvestman.config import Config
+from harvestman.cli.arguments import Verbs, add_json, add_usual_data, add_verb
 
 EPILOG = """\
 examples:
@@ -22,17 +21,13 @@ SHORTEST, LONGEST = 1.0, 10.0
 """Seconds between two looks at a crawl that does nothing."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "feed", help="page events for an indexer", description="What became of the pages, event by event.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    verb = add_verb(
+        verbs, "feed", EPILOG, run, help="page events for an indexer",
+        description="What became of the pages, event by event.",
     )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument(
-        "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
-        help="where the crawl lives (default: %(default)s)",
-    )  # fmt: skip
+    add_usual_data(verb)
     verb.add_argument(
         "--after", metavar="CURSOR", default="0",
         help="go on behind the event that carried this cursor (default: from the beginning)",
@@ -41,7 +36,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     verb.add_argument(
         "--unchanged", action="store_true", help="also visits that found the page as it was (default: leave them out)"
     )
-    verb.add_argument("--json", action="store_true", help="one JSON object a line (default: in words)")
+    add_json(verb, "in words", "one JSON object a line")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from harvestman.config import Config
+from harvestman.cli.arguments import Verbs, add_data, add_data_option, add_json, add_verb
 
 EPILOG = """\
 examples:
@@ -19,12 +18,11 @@ examples:
 The tables are described in docs/graph.md. All but --apply works while the crawl runs."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb, what can be done, and the options of each."""
-    verb = verbs.add_parser(
-        "graph", help="the link graph of a crawl: build it, rank pages and hosts, look at links",
+    verb = add_verb(
+        verbs, "graph", EPILOG, help="the link graph of a crawl: build it, rank pages and hosts, look at links",
         description="The link graph of a crawl: who links to whom with which words, and what that makes of the pages.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     deeds = verb.add_subparsers(dest="deed", metavar="build|rank|top|links", required=True)
     build = deeds.add_parser("build", help="make the graph anew", description="Make the graph of a crawl anew.")
@@ -36,12 +34,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "links", help="the links of a page, in and out", description="Who links to a page, and whom it links to."
     )
     for deed in (build, rank, top):
-        deed.add_argument("data", metavar="DIR", type=Path, help="where the crawl lives")
+        add_data(deed)
     links.add_argument("url", metavar="URL", help="the page; https is assumed")
-    links.add_argument(
-        "--data", metavar="DIR", type=Path, default=Path(Config().data),
-        help="where the crawl lives (default: %(default)s)",
-    )  # fmt: skip
+    add_data_option(links)
     for deed in (build, rank):
         _add_rules(deed)
     rank.add_argument(
@@ -60,7 +55,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     for deed, run in ((build, run_build), (rank, run_rank), (top, run_top), (links, run_links)):
         deed.set_defaults(run=run)
-        deed.add_argument("--json", action="store_true", help="print JSON (default: in words)")
+        add_json(deed, "in words", "print JSON")
 
 
 def _add_rules(deed: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from harvestman.cli.arguments import Verbs, add_data, add_json, add_verb
 from harvestman.cli.takedown import add_which, chosen, who
 from harvestman.errors import UsageError
 from harvestman.model import Instant
@@ -36,19 +37,18 @@ class Held(msgspec.Struct):
     value: str
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "hold", help="legal holds: what must not be deleted", description="Legal holds: what must not be deleted.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    verb = add_verb(
+        verbs, "hold", EPILOG, run, help="legal holds: what must not be deleted",
+        description="Legal holds: what must not be deleted.",
     )  # fmt: skip
-    verb.set_defaults(run=run)
     verb.add_argument("act", choices=("add", "list", "drop"), help="add one, list them, drop one")
-    verb.add_argument("data", metavar="DIR", type=Path, help="where the crawl lives; it may be running")
+    add_data(verb, "it may be running")
     add_which(verb, KINDS)
     verb.add_argument("--reason", metavar="TEXT", default="", help="why, for the record (default: none; add needs it)")
     verb.add_argument("--by", metavar="NAME", default=None, help="who did it, for the record (default: $USER)")
-    verb.add_argument("--json", action="store_true", help="list: one JSON object a line (default: in words)")
+    add_json(verb, "in words", "list: one JSON object a line")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         return _list(layout.holds, options.json)
     from harvestman.blocking import add_entries, read_entries, write_entries
     from harvestman.policy.blocklist import entry
-    from harvestman.takedown.run import append
+    from harvestman.takedown.record import append
 
     wanted = chosen(options, KINDS)
     if wanted is None:

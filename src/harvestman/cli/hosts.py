@@ -6,11 +6,10 @@ import argparse
 import asyncio
 import sys
 import time
-from pathlib import Path
 
 import msgspec
 
-from harvestman.config import Config
+from harvestman.cli.arguments import Verbs, add_json, add_usual_data, add_verb
 from harvestman.errors import UsageError
 from harvestman.model import HostKey, HostRecord, Instant
 
@@ -41,23 +40,18 @@ class RestingHost(msgspec.Struct):
     delay: float
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "hosts", help="hosts that are left alone for a while; forgive them",
+    verb = add_verb(
+        verbs, "hosts", EPILOG, run, help="hosts that are left alone for a while; forgive them",
         description="Hosts that are left alone for a while: after failures (the sick list), or because they must wait.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument(
-        "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
-        help="where the crawl lives (default: %(default)s)",
-    )  # fmt: skip
+    add_usual_data(verb)
     verb.add_argument(
         "--forgive", metavar="HOST", action="append", default=[],
         help=f"forget the failures of a host, of every one with '{EVERY}'; may be repeated (default: list them)",
     )  # fmt: skip
-    verb.add_argument("--json", action="store_true", help="print JSON (default: a table)")
+    add_json(verb, "a table", "print JSON")
 
 
 def run(options: argparse.Namespace) -> int:

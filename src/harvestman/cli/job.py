@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from harvestman.cli import terms
+from harvestman.cli.arguments import Verbs, add_data, add_json, add_verb
 
 EPILOG = """\
 examples:
@@ -18,32 +18,27 @@ A job is seeds with what they ask for: a scope, a depth limit, a priority, a tim
 Jobs share one crawl: its workers, its politeness, its data. A page that two jobs meet belongs to the newer one."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb, what can be done, and the options of each."""
-    verb = verbs.add_parser(
-        "job", help="add a job to a crawl, also while it runs; list and show jobs",
+    verb = add_verb(
+        verbs, "job", EPILOG, help="add a job to a crawl, also while it runs; list and show jobs",
         description="Add a job to a crawl, also while it runs; see how its jobs stand.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     deeds = verb.add_subparsers(dest="deed", metavar="add|list|show", required=True)
     new = deeds.add_parser("add", help="add a job", description="Add a job to a crawl, also while it runs.")
     new.set_defaults(run=run_add)
-    _add_data(new)
+    add_data(new)
     terms.add_seeds(new, "its seeds")
     terms.add_terms(new)
     all_jobs = deeds.add_parser("list", help="how all jobs stand", description="How the jobs of a crawl stand.")
     all_jobs.set_defaults(run=run_list)
-    _add_data(all_jobs)
+    add_data(all_jobs)
     one = deeds.add_parser("show", help="all about one job", description="What a job asked for, and how far it is.")
     one.set_defaults(run=run_show)
-    _add_data(one)
+    add_data(one)
     one.add_argument("id", metavar="ID", type=int, help="which one")
     for deed in (new, all_jobs, one):
-        deed.add_argument("--json", action="store_true", help="print JSON (default: in words)")
-
-
-def _add_data(deed: argparse.ArgumentParser) -> None:
-    deed.add_argument("data", metavar="DIR", type=Path, help="where the crawl lives")
+        add_json(deed, "in words", "print JSON")
 
 
 def run_add(options: argparse.Namespace) -> int:

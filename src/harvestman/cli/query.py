@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from harvestman.cli.arguments import Verbs, add_data, add_json, add_verb
 
 EPILOG = """\
 examples:
@@ -17,17 +18,13 @@ Tables: pages, links, urls, hosts; their columns are in docs/query.md. The first
 DIR/query, later ones only what is new. Needs DuckDB: pip install 'harvestman[query]'. The crawl may be running."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "query", help="SQL over a crawl", description="Ask a crawl in SQL.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument("data", metavar="DIR", type=Path, help="where the crawl lives")
+    verb = add_verb(verbs, "query", EPILOG, run, help="SQL over a crawl", description="Ask a crawl in SQL.")
+    add_data(verb)
     verb.add_argument("sql", metavar="SQL", help="one SELECT, in DuckDB's dialect")
     how = verb.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="one JSON object a line (default: a table)")
+    add_json(how, "a table", "one JSON object a line")
     how.add_argument("--csv", action="store_true", help="CSV with a header (default: a table)")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harvestman.config import Config
+from harvestman.cli.arguments import Verbs, add_json, add_usual_data, add_verb
 
 EPILOG = """\
 examples:
@@ -19,18 +19,13 @@ Which site is in which region never changes while a crawl runs. Listing works me
 How regions are set up: docs/regions.md"""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "regions", help="which sites are asked from which region; assign them anew",
+    verb = add_verb(
+        verbs, "regions", EPILOG, run, help="which sites are asked from which region; assign them anew",
         description="Which sites are asked from which region, and why: by ending, address or time to answer.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument(
-        "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
-        help="where the crawl lives (default: %(default)s)",
-    )  # fmt: skip
+    add_usual_data(verb)
     verb.add_argument(
         "--assign", action="store_true", help="move the sites that are not where they should be (default: list them)"
     )
@@ -41,7 +36,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     verb.add_argument("--sites", action="store_true", help="list every site (default: those that would move)")
     verb.add_argument("--limit", metavar="N", type=int, default=50, help="sites to list, 0 for all (default: 50)")
-    verb.add_argument("--json", action="store_true", help="print one JSON object (default: tables)")
+    add_json(verb, "tables")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from harvestman.cli.arguments import Verbs, add_data, add_json, add_verb
 
 if TYPE_CHECKING:
     from harvestman.mend import Repaired
@@ -27,17 +28,15 @@ removed. What was fetched is not fetched again; the hosts' clocks stay as they a
 missing or cut short is opened without them. It may be interrupted at any moment and run again."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "repair", help="make queues, schedule and seen-filter anew from the URL records",
+    verb = add_verb(
+        verbs, "repair", EPILOG, run, help="make queues, schedule and seen-filter anew from the URL records",
         description="Make the queues, the schedule and the seen-filter of a crawl anew from its URL records alone.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument("data", metavar="DIR", type=Path, help="where the crawl lives; it must not be running")
+    add_data(verb, "it must not be running")
     verb.add_argument("--dry-run", action="store_true", help="only say what is wrong (default: mend it)")
-    verb.add_argument("--json", action="store_true", help="print one JSON object (default: in words)")
+    add_json(verb, "in words")
 
 
 def run(options: argparse.Namespace) -> int:

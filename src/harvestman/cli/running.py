@@ -17,6 +17,7 @@ from harvestman.cli import paper, settings, summary, words
 from harvestman.cli.crawl import SIM_DATA, SIM_HOSTS, SIM_PAGES, SIM_PATIENCE, SIM_PROFILE, SIM_SEED
 from harvestman.cli.giving import bare, checked, given_seeds
 from harvestman.cli.progress import Display, display
+from harvestman.cli.retain import by_itself
 from harvestman.cli.settings import Settings
 from harvestman.cli.simulated import Running, simulated
 from harvestman.config import Config
@@ -93,7 +94,10 @@ def _run(options: argparse.Namespace, given: Seeds, web: Running | None) -> int:
             for directory in layout.warcs():
                 build_index(directory)
         found = summary.summarise(ending, layout, config, given.bare | bare(config.seeds))
-        return _conclude(options, config, found, ending, web)
+        code = _conclude(options, config, found, ending, web)
+    if ending.reason != "interrupted":
+        by_itself(config, options.quiet)
+    return code
 
 
 def _check(chosen: Settings, seeds: list[str]) -> dict[int, int]:

@@ -8,6 +8,7 @@ import difflib
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -19,10 +20,23 @@ from harvestman.lookup import REVISIT, InLink, Version, body, pages_about, versi
 from harvestman.model import Instant, Link, Page
 
 FIRST_LINES, LINE = 10, 200
+NUMBER = len("20260131")
+"""Digits from which on a number is a date."""
 SLOW = 200 << 20
 """Bytes of the page log from which on reading them is remarked upon."""
 NOTHING = ("not-a-url", "unseen", "robots")
 """Verdicts of URLs of which nothing is stored."""
+
+
+class Text(msgspec.Struct):
+    """A version that was parsed: what --diff compares. Not every raw record is one; most say that nothing changed."""
+
+    number: int
+    """From 1, the oldest."""
+    fetched_at: Instant
+    chars: int
+    digest: str
+    """Of the decoded body."""
 
 
 class Shown(msgspec.Struct):
@@ -34,11 +48,14 @@ class Shown(msgspec.Struct):
     page: Page | None
     """The latest version, with its links out; of a duplicate, that of the URL it duplicates."""
     versions: list[Version]
+    texts: list[Text]
     links_in: list[InLink]
 
 
 def run(options: argparse.Namespace) -> int:
     now = Instant(time.time())
+    if options.diff and len(options.diff) != 2:
+        raise UsageError("--diff compares two versions: name both, behind the URL, or none for the last two")
     if options.limit < 0:
         raise UsageError("--limit must not be below 0")
     found = asyncio.run(explain.look(options.url, options.data, now))
@@ -54,10 +71,12 @@ def run(options: argparse.Namespace) -> int:
     _remark(layout)
     seen = pages_about(layout, url, _tell)
     pages = seen.pages or (pages_about(layout, origin, _tell).pages if origin else [])
-    if options.text or options.diff:
-        _print_text(url, pages, diff=options.diff)
+    if options.text or options.diff is not None:
+        _print_text(url, pages, options.diff)
         return 0
-    shown = Shown(url, found.verdict, origin, pages[-1] if pages else None, versions(layout, url), seen.inlinks)
+    shown = Shown(
+        url, found.verdict, origin, pages[-1] if pages else None, versions(layout, url), _texts(pages), seen.inlinks
+    )
     print(_json(shown) if options.json else _told(shown, found, now, options.limit))
     return 0
 
@@ -66,15 +85,56 @@ def _json(shown: Shown) -> str:
     return msgspec.json.encode(shown).decode()
 
 
-def _print_text(url: str, pages: list[Page], *, diff: bool) -> None:
+def _texts(pages: Sequence[Page]) -> list[Text]:
+    return [Text(number, page.fetched_at, len(page.text), page.digest) for number, page in enumerate(pages, 1)]
+
+
+def _print_text(url: str, pages: list[Page], diff: list[str] | None) -> None:
     if not pages:
         print(f"{url} has no text: no page was made of it; `harvestman why` says why.", file=sys.stderr)
-    elif not diff:
+    elif diff is None:
         print(pages[-1].text)
-    elif len(pages) < 2:
+    elif not diff and len(pages) < 2:
         print(f"{url} has one version only, of {words.moment(pages[-1].fetched_at)}.", file=sys.stderr)
     else:
-        print("\n".join(difference(*pages[-2:])) or "The text is the same; the page around it changed.")
+        old, new = (version(text, pages) for text in diff or (str(len(pages) - 1), str(len(pages))))
+        print("\n".join(difference(old, new)) or _alike(old, new))
+
+
+def version(text: str, pages: Sequence[Page]) -> Page:
+    """The version that a number or a date means, of some in their order. UsageError when there is none."""
+    there = f"of {words.moment(pages[0].fetched_at)}"
+    if len(pages) > 1:
+        there = f"1 to {len(pages)}, {there} to {words.moment(pages[-1].fetched_at)}"
+    if text.isdecimal() and len(text) < NUMBER:
+        if 1 <= int(text) <= len(pages):
+            return pages[int(text) - 1]
+        raise UsageError(f"there is no version {text}: there is {there}")
+    until = _until(text)
+    then = [page for page in pages if page.fetched_at < until]
+    if not then:
+        raise UsageError(f"there is no version as old as {text}: there is {there}")
+    return then[-1]
+
+
+def _until(text: str) -> Instant:
+    """The end of what a date means: of that day, if it says no time; without a zone it is UTC."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is no version: write a number, 1 being the oldest, or a date as in 2026-01-31; the URL stands "
+            "before --diff"
+        ) from None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    whole_day = len(text) <= len("2026-01-31")
+    return Instant((at + (timedelta(days=1) if whole_day else timedelta(seconds=1))).timestamp())
+
+
+def _alike(old: Page, new: Page) -> str:
+    if old.fetched_at == new.fetched_at:
+        return f"Both are the version of {words.moment(old.fetched_at)}."
+    return "The text is the same; the page around it changed." if old.digest != new.digest else "They are the same."
 
 
 def difference(old: Page, new: Page) -> list[str]:
@@ -92,6 +152,11 @@ def _told(shown: Shown, found: Explanation, now: Instant, limit: int) -> str:
     if page is not None:
         lines += _page(page)
     lines += _versions(shown.versions, limit)
+    if len(shown.texts) > 1:
+        listed = [
+            f"{each.number:>3}  {words.moment(each.fetched_at)}  {each.chars:,} characters" for each in shown.texts
+        ]
+        lines += _listed("texts, for --diff", listed[::-1], limit)
     if page is not None:
         lines += _text(page.text)
         lines += _listed("links out", [_link(link) for link in page.links], limit)

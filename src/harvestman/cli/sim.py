@@ -7,6 +7,7 @@ import errno
 import sys
 from pathlib import Path
 
+from harvestman.cli.arguments import Verbs, add_verb
 from harvestman.errors import UsageError
 from harvestman.sim.plan import PROFILES, Plan
 
@@ -19,13 +20,12 @@ examples:
 The same numbers give the same web on any machine and any day. Only loopback is listened on. Ctrl-C ends it."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "sim", help="serve a simulated web on loopback", description="Serve a simulated web on loopback until Ctrl-C.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    verb = add_verb(
+        verbs, "sim", EPILOG, run, help="serve a simulated web on loopback",
+        description="Serve a simulated web on loopback until Ctrl-C.",
     )  # fmt: skip
-    verb.set_defaults(run=run)
     verb.add_argument("--hosts", metavar="N", type=int, default=Plan.hosts, help="hosts (default: %(default)s)")
     verb.add_argument(
         "--pages", metavar="N", type=int, default=Plan.pages, help="ordinary pages of each host (default: %(default)s)"

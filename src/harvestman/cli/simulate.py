@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harvestman.cli import words
+from harvestman.cli.arguments import Verbs, add_json, add_verb
 from harvestman.config import Config, check, load
 from harvestman.errors import UsageError
 from harvestman.simulate.plan import PROFILES, Plan
@@ -40,14 +41,12 @@ nothing is sent and nothing sleeps. The same options give the same crawl, always
 played so far is reported. The exit code is 0 when every promise to the servers was kept and 5 when not."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "simulate", help="play a crawl of a modelled web in virtual time",
+    verb = add_verb(
+        verbs, "simulate", EPILOG, run, help="play a crawl of a modelled web in virtual time",
         description="Play a crawl of a modelled web in virtual time: coverage, freshness, politeness, budgets, memory.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
     verb.add_argument("--hosts", metavar="N", type=int, default=Plan.hosts, help="hosts (default: %(default)s)")
     verb.add_argument(
         "--pages", metavar="N", type=int, default=Plan.pages, help="pages on all hosts together (default: %(default)s)"
@@ -71,7 +70,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     verb.add_argument("--config", metavar="FILE", type=Path, help="settings in TOML, as for crawl (default: none)")
     verb.add_argument("--html", metavar="FILE", type=Path, help="write a report with plots (default: not written)")
     verb.add_argument("--svg", metavar="FILE", type=Path, help="write the plots alone (default: not written)")
-    verb.add_argument("--json", action="store_true", help="print one JSON object (default: a table)")
+    add_json(verb, "a table")
     verb.add_argument("--quiet", action="store_true", help="no progress (default: a line now and then)")
 
 

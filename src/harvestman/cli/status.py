@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
-from harvestman.config import Config
+from harvestman.cli.arguments import Verbs, add_usual_data, add_verb
 from harvestman.model import Instant
 
 KINDS = ("waiting", "fetched", "duplicate", "redirected", "gone", "blocked", "refused", "dead")
@@ -19,18 +18,13 @@ examples:
 A crawl may be running meanwhile; what it has committed is counted. A million URLs take a few seconds."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "status", help="how a crawl stands",
+    verb = add_verb(
+        verbs, "status", EPILOG, run, help="how a crawl stands",
         description="How a crawl stands: URLs by status, hosts, revisits, traps, dead letters, alerts, disk.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument(
-        "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
-        help="where the crawl lives (default: %(default)s)",
-    )  # fmt: skip
+    add_usual_data(verb)
     verb.add_argument("--top", metavar="N", type=int, default=10, help="hosts to list (default: %(default)s)")
     verb.add_argument(
         "--urls", choices=KINDS, help="list the URLs of one status, each with its reason, instead (default: count all)"

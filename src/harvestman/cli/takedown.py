@@ -7,11 +7,11 @@ import csv
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from harvestman.cli.arguments import Verbs, add_data, add_json, add_verb
 from harvestman.errors import StateError, UsageError
 from harvestman.model import Instant
 
@@ -40,15 +40,13 @@ STEPS = {
 }
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "takedown", help="block URLs for ever, delete what is stored of them, prove it",
+    verb = add_verb(
+        verbs, "takedown", EPILOG, run, help="block URLs for ever, delete what is stored of them, prove it",
         description="Block a URL, a prefix, a site or a pattern for ever and delete every stored copy.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument("data", metavar="DIR", type=Path, help="where the crawl lives; it must not be running")
+    add_data(verb, "it must not be running")
     add_which(verb, ("url", "urls", "prefix", "site", "pattern"))
     verb.add_argument("--reason", metavar="TEXT", help="why, for the record (no default: it has to be given)")
     verb.add_argument("--by", metavar="NAME", default=None, help="who did it, for the record (default: $USER)")
@@ -68,7 +66,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--phrase", metavar="TEXT", action="append", default=[],
         help="search for these words as well; may be repeated (default: stretches of what was deleted)",
     )  # fmt: skip
-    verb.add_argument("--json", action="store_true", help="print one JSON object (default: in words)")
+    add_json(verb, "in words")
 
 
 def add_which(verb: argparse.ArgumentParser, kinds: tuple[str, ...]) -> None:

@@ -7,12 +7,11 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from harvestman.config import Config
+from harvestman.cli.arguments import Verbs, add_json, add_usual_data, add_verb
 from harvestman.errors import UsageError
 from harvestman.model import Instant, SiteKey, SiteRecord, Status
 
@@ -60,18 +59,13 @@ class Met(msgspec.Struct):
     flagged: list[FlaggedSite]
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "traps", help="spider traps: list them, pardon one, look for more",
+    verb = add_verb(
+        verbs, "traps", EPILOG, run, help="spider traps: list them, pardon one, look for more",
         description="Spider traps: shapes of URLs without end and with nothing new behind them.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    verb.set_defaults(run=run)
-    verb.add_argument(
-        "data", metavar="DIR", nargs="?", type=Path, default=Path(Config().data),
-        help="where the crawl lives (default: %(default)s)",
-    )  # fmt: skip
+    add_usual_data(verb)
     verb.add_argument(
         "--pardon", metavar=("SITE", "SHAPE"), nargs=2,
         help="follow this shape on this site after all, and queue what was refused (default: list the traps)",
@@ -81,7 +75,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="look through all pages for traps that were not noticed (default: list them)",
     )
-    verb.add_argument("--json", action="store_true", help="print one JSON object (default: a table)")
+    add_json(verb, "a table")
 
 
 def run(options: argparse.Namespace) -> int:

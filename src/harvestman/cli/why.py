@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from pathlib import Path
 
-from harvestman.config import Config
+from harvestman.cli.arguments import Verbs, add_data_option, add_json, add_verb
 from harvestman.errors import UrlError
 from harvestman.model import Instant
 
@@ -22,19 +21,15 @@ trap; of a dead letter every attempt; of a duplicate, whose; of one never seen, 
 each how it was found, its job, its host and its site. The crawl may be running meanwhile."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: Verbs) -> None:
     """Add the verb and its options."""
-    verb = verbs.add_parser(
-        "why", help="what became of one URL, and why", description="What became of one URL, and why.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    verb = add_verb(
+        verbs, "why", EPILOG, run, help="what became of one URL, and why",
+        description="What became of one URL, and why.",
     )  # fmt: skip
-    verb.set_defaults(run=run)
     verb.add_argument("url", metavar="URL", help="the URL, in any spelling; https is assumed")
-    verb.add_argument(
-        "--data", metavar="DIR", type=Path, default=Path(Config().data),
-        help="where the crawl lives (default: %(default)s)",
-    )  # fmt: skip
-    verb.add_argument("--json", action="store_true", help="print one JSON object (default: in words)")
+    add_data_option(verb)
+    add_json(verb, "in words")
 
 
 def run(options: argparse.Namespace) -> int:

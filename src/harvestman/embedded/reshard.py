@@ -14,8 +14,10 @@ from itertools import islice
 
 import msgspec
 
+from harvestman.embedded.opening import PATIENCE
 from harvestman.embedded.roster import StaticRoster
-from harvestman.embedded.state import PATIENCE, RocksState, Row, rekeyed
+from harvestman.embedded.rows import Row, rekeyed
+from harvestman.embedded.state import RocksState
 from harvestman.layout import CrawlFile, Layout
 from harvestman.model import HostKey, Partition, Tally
 

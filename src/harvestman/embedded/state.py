@@ -1,50 +1,53 @@
 """State on RocksDB: one database per worker, every key prefixed by its partition so that ownership can move.
 
-Column families (key -> value; every integer big endian, so that byte order is numeric order):
-
-    url      id(18)                                   -> UrlRecord
-    queue    partition(2) host 00 bucket(1) seq(8)    -> id(18)
-    due      partition(2) millis(8) id(18)            -> '', retries
-    revisit  partition(2) millis(8) id(18)            -> '', next visits of pages that we have
-    host     partition(2) host                        -> HostRecord
-    site     partition(2) site                        -> SiteRecord
-    robots   partition(2) origin                      -> RobotsRecord
-    content  sha256(32)                               -> Content
-    near     simhash(8)                               -> Near; found through a table in RAM (`near`)
-    outbox   partition(2) seq(8)                      -> msgpack of list[Discovery]
-    fresh    commit number(8)                         -> ids of the URLs new in that commit
-    mark     name                                     -> small values
+What lies in it is drawn in `rows`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from struct import Struct
-from typing import TypeAlias
 
 import msgspec
 from rocksdict import (
-    AccessType,
-    BlockBasedOptions,
     BottommostLevelCompaction,
     Cache,
     ColumnFamily,
     CompactOptions,
-    DBCompressionType,
-    Options,
     Rdict,
     RdictIter,
     ReadOptions,
     WriteBatch,
 )
 
-from harvestman.errors import StateError
+from harvestman.embedded.near import NearTable
+from harvestman.embedded.opening import OPEN_FILES, explained, families_of, opened, options
+from harvestman.embedded.rows import (
+    END,
+    FAMILIES,
+    PARTITIONED,
+    WAITING,
+    Row,
+    decode_content,
+    decode_host,
+    decode_near,
+    decode_robots,
+    decode_site,
+    decode_url,
+    due_key,
+    encode,
+    host_key,
+    id_in,
+    queue_key,
+    read_u16,
+    read_u64,
+    u16,
+    u64,
+)
 from harvestman.model import (
     HostKey,
     HostRecord,
@@ -61,102 +64,6 @@ from harvestman.model import (
 from harvestman.policy.urls import host_of
 from harvestman.ports import Changes, Content, Near, Parcel, Pending
 
-from .near import NearTable
-
-PARTITIONED = ("url", "queue", "due", "revisit", "host", "site", "robots", "outbox")
-"""Families whose keys begin with the partition."""
-FAMILIES = (*PARTITIONED, "content", "near", "fresh", "mark")
-WAITING = ("queue", "due", "revisit")
-"""Families that say what waits where: all of them follow from the URL records."""
-
-Row: TypeAlias = tuple[str, bytes, bytes]
-"""Family, key, value."""
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode_url = msgspec.msgpack.Decoder(UrlRecord).decode
-_decode_host = msgspec.msgpack.Decoder(HostRecord).decode
-_decode_site = msgspec.msgpack.Decoder(SiteRecord).decode
-_decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
-_decode_content = msgspec.msgpack.Decoder(Content).decode
-_decode_near = msgspec.msgpack.Decoder(Near).decode
-
-_u16 = Struct(">H").pack
-_u64 = Struct(">Q").pack
-_read_u64 = Struct(">Q").unpack_from
-_read_u16 = Struct(">H").unpack_from
-_END = b"\xff" * 19
-"""Behind every key that begins with a partition."""
-
-
-def _host_key(partition: Partition, host: str) -> bytes:
-    return _u16(partition) + host.encode()
-
-
-def _queue_key(partition: Partition, host: HostKey, bucket: int, seq: int) -> bytes:
-    return b"%b%b\0%c%b" % (_u16(partition), host.encode(), bucket, _u64(seq))
-
-
-def _due_key(when: Instant, url: UrlId) -> bytes:
-    # Rounded, so that the float made of it (`due`) leads back to the same key.
-    return url[:2] + _u64(round(when * 1000)) + url
-
-
-def rekeyed(row: Row, partition: Partition) -> Row:
-    """A row as it is in another partition."""
-    family, key, value = row
-    place = _u16(partition)
-    if family in ("due", "revisit"):
-        return family, place + key[2:10] + place + key[12:], value
-    return family, place + key[2:], place + value[2:] if family == "queue" else value
-
-
-class Damaged(StateError):
-    """Files of the database are missing, cut short or altered."""
-
-
-def queue_row(host: HostKey, url: UrlId, record: UrlRecord) -> Row:
-    """The entry of a URL in its host's queue."""
-    return "queue", url[:2] + b"%b\0%c%b" % (host.encode(), record.bucket, _u64(record.seq)), url
-
-
-def dated_row(family: str, when: Instant, url: UrlId) -> Row:
-    """The entry of a URL in `due` or `revisit`."""
-    return family, _due_key(when, url), b""
-
-
-def id_in(row: Row) -> UrlId:
-    """Whose entry a row of one of the WAITING families is."""
-    family, key, value = row
-    return UrlId(value if family == "queue" else key[10:])
-
-
-OPEN_FILES = 256
-
-
-def _options(cache: Cache, write_buffer: int, open_files: int) -> Options:
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.create_missing_column_families(True)
-    options.set_db_write_buffer_size(write_buffer)
-    options.set_write_buffer_size(write_buffer // 4)
-    options.set_max_total_wal_size(128 << 20)
-    options.set_max_open_files(open_files)
-    options.set_keep_log_file_num(2)
-    options.set_max_background_jobs(2)
-    options.set_compression_type(DBCompressionType.lz4())
-    table = BlockBasedOptions()
-    table.set_block_cache(cache)
-    table.set_cache_index_and_filter_blocks(True)
-    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
-    table.set_bloom_filter(10, False)
-    options.set_block_based_table_factory(table)
-    return options
-
-
-PATIENCE = 15.0
-"""Seconds in which a worker has noticed that its supervisor is gone, and ended."""
-_LOOK = 0.1
-
 
 class RocksState:
     """`ports.State` in one directory. With `read_only`, a view that may be taken while a worker has it open."""
@@ -170,23 +77,10 @@ class RocksState:
         """
         directory.parent.mkdir(parents=True, exist_ok=True)
         self._directory = directory
-        access = AccessType.read_only(error_if_log_file_exist=False) if read_only else AccessType.read_write()
-        cache = Cache(cache_bytes)
-        names = FAMILIES if not read_only else _held(directory)
+        names = families_of(directory) if read_only else FAMILIES
         # A view holds every file open: its owner removes files as it goes.
-        at_once = -1 if read_only else OPEN_FILES
-        families = {name: _options(cache, write_buffer, at_once) for name in names}
-        self._fresh_options = partial(_options, cache, write_buffer, at_once)
-        for left in range(int(patience / _LOOK), -1, -1):
-            try:
-                self._db = Rdict(
-                    str(directory), _options(cache, write_buffer, at_once), column_families=families, access_type=access
-                )
-                break
-            except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
-                if not (left and _passes(str(error), read_only)):
-                    raise _explained(directory, str(error)) from error
-                time.sleep(_LOOK)
+        self._options = partial(options, Cache(cache_bytes), write_buffer, -1 if read_only else OPEN_FILES)
+        self._db = opened(directory, names, self._options, read_only, patience)
         self._family: dict[str, Rdict] = {name: self._db.get_column_family(name) for name in names}
         self._handle: dict[str, ColumnFamily] = {name: self._db.get_column_family_handle(name) for name in names}
         self._commits = self._last_fresh()
@@ -197,13 +91,13 @@ class RocksState:
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def records(self, ids: Sequence[UrlId]) -> list[UrlRecord | None]:
-        return [None if raw is None else _decode_url(raw) for raw in self._values("url", ids)]
+        return [None if raw is None else decode_url(raw) for raw in self._values("url", ids)]
 
     async def window(self, partition: Partition, host: HostKey, bucket: int, start: int, limit: int) -> list[Pending]:
-        prefix = b"%b%b\0%c" % (_u16(partition), host.encode(), bucket)
+        prefix = b"%b%b\0%c" % (u16(partition), host.encode(), bucket)
         found: list[tuple[int, UrlId]] = []
-        for key, value in self._scan("queue", prefix + _u64(start), prefix + b"\xff" * 8, limit):
-            found.append((_read_u64(key, len(key) - 8)[0], UrlId(value)))
+        for key, value in self._scan("queue", prefix + u64(start), prefix + b"\xff" * 8, limit):
+            found.append((read_u64(key, len(key) - 8)[0], UrlId(value)))
         records = await self.records([url for _, url in found])
         return [
             Pending(bucket, seq, url, record)
@@ -220,12 +114,12 @@ class RocksState:
     def _dated(self, family: str, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
         if limit <= 0:
             return []
-        ends = _u64(int(until * 1000) + 1)
+        ends = u64(int(until * 1000) + 1)
         parts = (
             self._dated_of(family, partition, partition + ends, limit) for partition in list(self._schedule(family))
         )
         merged = heapq.merge(*parts)  # lazily: of most partitions one entry is read
-        return [(Instant(_read_u64(when)[0] / 1000), url) for when, url in islice(merged, limit)]
+        return [(Instant(read_u64(when)[0] / 1000), url) for when, url in islice(merged, limit)]
 
     def _dated_of(self, family: str, partition: bytes, end: bytes, limit: int) -> Iterator[tuple[bytes, UrlId]]:
         """The entries of one partition; the first is its head from now on."""
@@ -243,7 +137,7 @@ class RocksState:
         heads = self._heads.get(family)
         if heads is None:
             heads = self._heads[family] = {
-                _u16(partition): _u16(partition) for partition in self._partitions_with(family)
+                u16(partition): u16(partition) for partition in self._partitions_with(family)
             }
         return heads
 
@@ -254,19 +148,19 @@ class RocksState:
             heads[key[:2]] = key
 
     async def hosts(self, names: Sequence[tuple[Partition, HostKey]]) -> list[HostRecord | None]:
-        keys = [_host_key(partition, host) for partition, host in names]
-        return [None if raw is None else _decode_host(raw) for raw in self._values("host", keys)]
+        keys = [host_key(partition, host) for partition, host in names]
+        return [None if raw is None else decode_host(raw) for raw in self._values("host", keys)]
 
     async def sites(self, names: Sequence[tuple[Partition, SiteKey]]) -> list[SiteRecord | None]:
-        keys = [_host_key(partition, site) for partition, site in names]
-        return [None if raw is None else _decode_site(raw) for raw in self._values("site", keys)]
+        keys = [host_key(partition, site) for partition, site in names]
+        return [None if raw is None else decode_site(raw) for raw in self._values("site", keys)]
 
     async def waiting_hosts(
         self, after: tuple[Partition, HostKey] | None, limit: int
     ) -> list[tuple[Partition, HostKey]]:
         # One seek per host: '\x01' sorts behind every key of the host, whose name is followed by '\x00'.
         found: list[tuple[Partition, HostKey]] = []
-        cursor = b"" if after is None else _host_key(*after) + b"\x01"
+        cursor = b"" if after is None else host_key(*after) + b"\x01"
         rows = self._family["queue"].iter()
         while len(found) < limit:
             rows.seek(cursor)
@@ -275,25 +169,25 @@ class RocksState:
                 break
             key: bytes = rows.key()
             end = key.index(b"\0", 2)
-            found.append((Partition(_read_u16(key)[0]), HostKey(key[2:end].decode())))
+            found.append((Partition(read_u16(key)[0]), HostKey(key[2:end].decode())))
             cursor = key[:end] + b"\x01"
         return found
 
     async def robots(self, partition: Partition, origin: Origin) -> RobotsRecord | None:
-        raw = self._family["robots"].get(_host_key(partition, origin))
-        return None if raw is None else _decode_robots(raw)
+        raw = self._family["robots"].get(host_key(partition, origin))
+        return None if raw is None else decode_robots(raw)
 
     async def contents(self, digests: Sequence[bytes]) -> list[Content | None]:
-        return [None if raw is None else _decode_content(raw) for raw in self._values("content", digests)]
+        return [None if raw is None else decode_content(raw) for raw in self._values("content", digests)]
 
     async def near(self, prints: Sequence[tuple[int, int]], most: int) -> list[list[tuple[int, int, Near]]]:
         table = self._near_table()
         hits = [table.near(simhash, weak, most) for simhash, weak in prints]
-        keys = [_u64(simhash) for found in hits for _, simhash in found]
+        keys = [u64(simhash) for found in hits for _, simhash in found]
         rows = dict(zip(keys, self._values("near", keys), strict=True))
         # The table keeps what was removed until it is overwritten; the rows are the truth.
         return [
-            [(far, simhash, _decode_near(row)) for far, simhash in found if (row := rows[_u64(simhash)]) is not None]
+            [(far, simhash, decode_near(row)) for far, simhash in found if (row := rows[u64(simhash)]) is not None]
             for found in hits
         ]
 
@@ -303,12 +197,12 @@ class RocksState:
             self._table = NearTable(self._fingerprints)
             for key in self._family["near"].keys():  # noqa: SIM118 - not a dict: an iterator over the keys alone
                 assert isinstance(key, bytes)
-                self._table.add(_read_u64(key)[0])
+                self._table.add(read_u64(key)[0])
         return self._table
 
     async def outbox(self, limit: int) -> list[Parcel]:
         rows = self._scan("outbox", b"", b"\xff" * 11, limit)
-        return [Parcel(Partition(_read_u16(key)[0]), _read_u64(key, 2)[0], value) for key, value in rows]
+        return [Parcel(Partition(read_u16(key)[0]), read_u64(key, 2)[0], value) for key, value in rows]
 
     async def mark(self, name: str) -> bytes | None:
         return self.read_mark(name)
@@ -320,45 +214,45 @@ class RocksState:
         handle = self._handle
         put, delete = batch.put, batch.delete
         for url, record in changes.records.items():
-            put(url, _encode(record), handle["url"])
+            put(url, encode(record), handle["url"])
         for partition, host, bucket, seq, url in changes.queued:
-            put(_queue_key(partition, host, bucket, seq), url, handle["queue"])
+            put(queue_key(partition, host, bucket, seq), url, handle["queue"])
         for partition, host, bucket, seq in changes.unqueued:
-            delete(_queue_key(partition, host, bucket, seq), handle["queue"])
+            delete(queue_key(partition, host, bucket, seq), handle["queue"])
         for when, url in changes.undue:
-            delete(_due_key(when, url), handle["due"])
+            delete(due_key(when, url), handle["due"])
         for when, url in changes.unrevisit:
-            delete(_due_key(when, url), handle["revisit"])
+            delete(due_key(when, url), handle["revisit"])
         for family, entries in (("due", changes.due), ("revisit", changes.revisit)):
             for when, url in entries:
-                key = _due_key(when, url)
+                key = due_key(when, url)
                 put(key, b"", handle[family])
                 self._schedule_entry(family, key)
         for site, (partition, site_record) in changes.sites.items():
-            put(_host_key(partition, site), _encode(site_record), handle["site"])
+            put(host_key(partition, site), encode(site_record), handle["site"])
         for host, (partition, host_record) in changes.hosts.items():
-            put(_host_key(partition, host), _encode(host_record), handle["host"])
+            put(host_key(partition, host), encode(host_record), handle["host"])
         for origin, (partition, robots) in changes.robots.items():
-            put(_host_key(partition, origin), _encode(robots), handle["robots"])
+            put(host_key(partition, origin), encode(robots), handle["robots"])
         for digest, content in changes.contents.items():
-            put(digest, _encode(content), handle["content"])
+            put(digest, encode(content), handle["content"])
         for simhash, near in changes.near.items():
             if near is None:
-                delete(_u64(simhash), handle["near"])
+                delete(u64(simhash), handle["near"])
                 continue
-            put(_u64(simhash), _encode(near), handle["near"])
+            put(u64(simhash), encode(near), handle["near"])
             gone = self._near_table().add(simhash)
             if gone is not None:
-                delete(_u64(gone), handle["near"])
+                delete(u64(gone), handle["near"])
         for partition, seq in changes.delivered:
-            delete(_u16(partition) + _u64(seq), handle["outbox"])
+            delete(u16(partition) + u64(seq), handle["outbox"])
         for parcel in changes.outbox:
-            put(_u16(parcel.partition) + _u64(parcel.seq), parcel.body, handle["outbox"])
+            put(u16(parcel.partition) + u64(parcel.seq), parcel.body, handle["outbox"])
         for name, value in changes.marks.items():
             put(name.encode(), value, handle["mark"])
         if changes.new:
             self._commits += 1
-            put(_u64(self._commits), b"".join(changes.new), handle["fresh"])
+            put(u64(self._commits), b"".join(changes.new), handle["fresh"])
         self._db.write(batch)
 
     async def sync(self) -> None:
@@ -385,7 +279,7 @@ class RocksState:
 
     async def forget_fresh(self, until: int) -> None:
         batch = WriteBatch(raw_mode=True)
-        batch.delete_range(_u64(0), _u64(until + 1), self._handle["fresh"])
+        batch.delete_range(u64(0), u64(until + 1), self._handle["fresh"])
         self._db.write(batch)
 
     async def ids(self) -> AsyncIterator[list[UrlId]]:
@@ -405,8 +299,8 @@ class RocksState:
         self._heads.clear()
         for family in PARTITIONED[:-1]:
             batch = WriteBatch(raw_mode=True)
-            batch.delete_range(_u16(partition), _u16(partition + 1), self._handle[family])
-            for key, value in source._scan(family, _u16(partition), _u16(partition + 1), None):
+            batch.delete_range(u16(partition), u16(partition + 1), self._handle[family])
+            for key, value in source._scan(family, u16(partition), u16(partition + 1), None):
                 batch.put(key, value, self._handle[family])
                 if len(batch) >= 10_000:
                     self._db.write(batch)
@@ -419,7 +313,7 @@ class RocksState:
         batch = WriteBatch(raw_mode=True)
         for key, value in source._scan("outbox", b"", b"\xff" * 11, None):
             while self._family["outbox"].get(key) not in (None, value):
-                key = key[:2] + _u64(_read_u64(key, 2)[0] + 1)  # two senders, one number
+                key = key[:2] + u64(read_u64(key, 2)[0] + 1)  # two senders, one number
             batch.put(key, value, self._handle["outbox"])
         for key, value in source._scan("content", b"", b"\xff" * 33, None) if contents else ():
             batch.put(key, value, self._handle["content"])
@@ -436,7 +330,7 @@ class RocksState:
         for family in PARTITIONED[:-1]:
             for partition in self._partitions_with(family):
                 if not owns(partition):
-                    batch.delete_range(_u16(partition), _u16(partition + 1), self._handle[family])
+                    batch.delete_range(u16(partition), u16(partition + 1), self._handle[family])
         self._db.write(batch)
 
     def strays(self, place: Callable[[HostKey], Partition]) -> Iterator[tuple[Partition, Row]]:
@@ -448,17 +342,17 @@ class RocksState:
             rows = self.waiting_rows(family)
             while batch := list(islice(rows, 10_000)):
                 for row, host in zip(batch, self._hosts_of(family, batch), strict=True):
-                    if host is not None and (partition := place(host)) != _read_u16(row[1])[0]:
+                    if host is not None and (partition := place(host)) != read_u16(row[1])[0]:
                         yield partition, row
 
     def _hosts_of(self, family: str, rows: Sequence[Row]) -> list[HostKey | None]:
         """None for an entry of a schedule whose URL is not known."""
         match family:
             case "url":
-                return [host_of(_decode_url(value).url) for _, _, value in rows]
+                return [host_of(decode_url(value).url) for _, _, value in rows]
             case "due" | "revisit":
                 found = self._values("url", [id_in(row) for row in rows])
-                return [None if raw is None else host_of(_decode_url(raw).url) for raw in found]
+                return [None if raw is None else host_of(decode_url(raw).url) for raw in found]
             case "robots":
                 return [host_of(f"{key[2:].decode()}/") for _, key, _ in rows]
         return [HostKey(key[2:].partition(b"\0")[0].decode()) for _, key, _ in rows]
@@ -480,26 +374,26 @@ class RocksState:
         return Tally() if raw is None else msgspec.msgpack.decode(raw, type=Tally)
 
     def url_records(self) -> Iterator[UrlRecord]:
-        for _, value in self._scan("url", b"", _END, None):
-            yield _decode_url(value)
+        for _, value in self._scan("url", b"", END, None):
+            yield decode_url(value)
 
     # -- mending (harvestman repair, dead, traps, hosts): no worker has it open --------------------------------
 
     def url_rows(self) -> Iterator[tuple[UrlId, UrlRecord]]:
-        for key, value in self._scan("url", b"", _END, None):
-            yield UrlId(key), _decode_url(value)
+        for key, value in self._scan("url", b"", END, None):
+            yield UrlId(key), decode_url(value)
 
     def host_rows(self) -> Iterator[tuple[Partition, HostRecord]]:
-        for key, value in self._scan("host", b"", _END, None):
-            yield Partition(_read_u16(key)[0]), _decode_host(value)
+        for key, value in self._scan("host", b"", END, None):
+            yield Partition(read_u16(key)[0]), decode_host(value)
 
     def site_rows(self) -> Iterator[tuple[Partition, SiteRecord]]:
-        for key, value in self._scan("site", b"", _END, None):
-            yield Partition(_read_u16(key)[0]), _decode_site(value)
+        for key, value in self._scan("site", b"", END, None):
+            yield Partition(read_u16(key)[0]), decode_site(value)
 
     def waiting_rows(self, family: str) -> Iterator[Row]:
         """Every entry of a family, those of WAITING above all."""
-        for key, value in self._scan(family, b"", _END, None):
+        for key, value in self._scan(family, b"", END, None):
             yield family, key, value
 
     def holding(self, rows: Sequence[Row]) -> list[bool]:
@@ -550,15 +444,15 @@ class RocksState:
         self._handle.pop(family)
         self._family.pop(family).close()
         self._db.drop_column_family(family)
-        self._family[family] = self._db.create_column_family(family, self._fresh_options())
+        self._family[family] = self._db.create_column_family(family, self._options())
         self._handle[family] = self._db.get_column_family_handle(family)
 
     def _values(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """What lies under each key, in one call."""
         try:
             found: list[bytes | None] | None = self._family[family].get([*keys]) if keys else []
-        except Exception as error:  # as above
-            raise _explained(self._directory, str(error)) from error
+        except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
+            raise explained(self._directory, str(error)) from error
         return found or []
 
     def _scan(self, family: str, start: bytes, end: bytes, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
@@ -577,54 +471,20 @@ class RocksState:
         try:
             rows.status()
         except Exception as error:  # as above
-            raise _explained(self._directory, str(error)) from error
+            raise explained(self._directory, str(error)) from error
 
     def _partitions_with(self, family: str) -> list[Partition]:
         rows = self._family[family].iter()
         found: list[Partition] = []
         rows.seek(b"")
         while rows.valid():
-            partition = _read_u16(rows.key())[0]
+            partition = read_u16(rows.key())[0]
             found.append(Partition(partition))
-            rows.seek(_u16(partition + 1))
+            rows.seek(u16(partition + 1))
         self._check(rows)
         return found
 
     def _last_fresh(self) -> int:
         rows = self._family["fresh"].iter()
         rows.seek_to_last()
-        return int(_read_u64(rows.key())[0]) if rows.valid() else 0
-
-
-def salvage(directory: Path) -> list[str]:
-    """Make a damaged database one that can be opened: files that cannot be read are put aside, in `lost`.
-
-    Returns the names of those. What is held by the others is all there.
-    """
-    try:
-        Rdict.repair(str(directory), Options(raw_mode=True))
-    except Exception as error:  # as above
-        raise StateError(f"{directory} cannot be salvaged: {error}") from error
-    return sorted(path.name for path in (directory / "lost").glob("*") if path.suffix == ".sst")
-
-
-def _held(directory: Path) -> tuple[str, ...]:
-    """The families of a database that may be older than one of them; a reader cannot make it."""
-    try:
-        held = Rdict.list_cf(str(directory))
-    except Exception as error:  # as above
-        raise _explained(directory, str(error)) from error
-    return tuple(name for name in FAMILIES if name in held)
-
-
-def _passes(words: str, read_only: bool) -> bool:
-    """Whether another look may find it better."""
-    return "No such file" in words if read_only else "lock" in words.lower()
-
-
-def _explained(directory: Path, words: str) -> StateError:
-    if "Corruption" in words:
-        return Damaged(f"{directory} is damaged: `harvestman repair` saves what can be read ({words})")
-    if "lock" in words.lower():
-        return StateError(f"{directory} is in use by another crawl: wait for it, or stop it first")
-    return StateError(f"cannot open {directory}: {words}")
+        return int(read_u64(rows.key())[0]) if rows.valid() else 0

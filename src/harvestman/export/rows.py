@@ -18,7 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 
 from harvestman.export.said import said
-from harvestman.export.tables import METADATA
+from harvestman.export.tables import METADATA, SCHEMA_VERSION
 from harvestman.model import Link, Page, Status, UrlRecord
 from harvestman.policy.sites import site_of
 from harvestman.policy.urls import host_of, key, url_hash
@@ -146,10 +146,13 @@ def appearing(path: Path) -> Iterator[Path]:
 
 
 def write_jsonl(table: Iterable[Row], file: IO[bytes], *, links: bool) -> None:
-    """One JSON object a line. Dates are ISO 8601, `simhash` is hex: no reader loses digits of it."""
+    """One JSON object a line. Dates are ISO 8601, `simhash` is hex: no reader loses digits of it.
+
+    Lines have no metadata and are cut, joined and piped: the version of the schema is in each.
+    """
     encode = msgspec.json.Encoder().encode
     for row in table:
-        fields = msgspec.structs.asdict(row)
+        fields: dict[str, object] = {"schema_version": SCHEMA_VERSION, **msgspec.structs.asdict(row)}
         fields["fetched_at"] = _iso(row.fetched_at)
         fields["simhash"] = f"{row.simhash:016x}"
         fields["data"] = None if row.data is None else msgspec.Raw(row.data.encode())

@@ -90,7 +90,6 @@ class Frontier:
         self._egress = Egress(config.proxies, config.egress)
         self._doors = Doors(self._egress, config.retry)
         self._leased = 0
-        self.blocked = 0
         self.unlisted: list[tuple[Origin, tuple[str, ...], int, int]] = []
         """Sitemaps of an origin whose robots.txt was there before a job came to it, with the job and its depth."""
         self.crawled = 0
@@ -107,7 +106,7 @@ class Frontier:
 
     async def restore(self, tally: Tally) -> None:
         """Go on where an earlier process was."""
-        self.blocked = tally.blocked
+        self.staging.blocked = tally.blocked
         self.crawled = int(await self._state.mark("crawled") or tally.pages)
         self.staging.seq = int(await self._state.mark("seq") or 0)
         self.staging.jobs = tally.jobs
@@ -249,7 +248,6 @@ class Frontier:
         """Whether the first URL of a host is not asked for at all; it is dropped then."""
         record = host.window[0].record
         if not verdict.allowed:
-            self.blocked += record.status is Status.PENDING
             self._drop(host, Status.BLOCKED, f"robots.txt line {verdict.line}: {verdict.rule}", now)
         elif (reason := self._trap(host, site, record)) is not None:
             self._drop(host, Status.REFUSED, reason, now)
@@ -323,6 +321,7 @@ class Frontier:
     def _settled(self, record: UrlRecord, status: Status) -> None:
         """Its status, and the progress of its job."""
         was, record.status = record.status, status
+        self.staging.blocked += (status is Status.BLOCKED) - (was is Status.BLOCKED)
         if (was is Status.PENDING) != (status is Status.PENDING):
             job = self.staging.job(record.job)
             job.settled += 1 if was is Status.PENDING else -1

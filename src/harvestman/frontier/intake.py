@@ -220,8 +220,7 @@ class Intake:
         under_way = host.under_way(url) if host is not None else None
         if under_way is not None:
             # The answer that is coming will do, if it is read: a further visit is made a first one.
-            self._give(under_way, routed.found)
-            under_way.status, under_way.due, under_way.change = Status.PENDING, Instant(0.0), None
+            self._reopen(under_way, routed.found)
             changes.records[url] = under_way
             return
         self._take_out(url, record, routed)
@@ -229,10 +228,15 @@ class Intake:
             (changes.undue if record.status is Status.PENDING else changes.unrevisit).append((record.due, url))
         if record.visit is not None:
             record.visit.etag = record.visit.last_modified = ""
-        self._give(record, routed.found)
-        record.status, record.due, record.change = Status.PENDING, Instant(0.0), None
+        self._reopen(record, routed.found)
         record.bucket = self.bucket(record, site, 1.0)
         self._staging.queue(routed.partition, routed.host, url, record, now)
+
+    def _reopen(self, record: UrlRecord, found: Discovery) -> None:
+        """As if it had never been asked for, for a newer job."""
+        self._give(record, found)
+        self._staging.blocked -= record.status is Status.BLOCKED
+        record.status, record.due, record.change = Status.PENDING, Instant(0.0), None
 
     def _give(self, record: UrlRecord, found: Discovery) -> None:
         """A URL to a job, and out of the one before."""

@@ -16,6 +16,8 @@ class Staging:
         self.seq = 0
         """The last sequence number given out; carried over restarts, for a wall clock may be set back."""
         self.jobs: dict[int, JobTally] = {}
+        self.blocked = 0
+        """URLs that robots.txt forbids."""
 
     def take(self) -> Changes:
         changes, self.changes = self.changes, Changes()

@@ -30,11 +30,6 @@ _WHOLE = rb"[\xe3-\xe9\xef][\x80-\xbf]{2}|\xe0[\xb8-\xbb][\x80-\xbf]"
 _WORDS = re.compile(rb"(?:%b)|(%b|(?:(?!%b|%b)[0-9a-z\x80-\xff])+)" % (_GAP, _WHOLE, _GAP, _WHOLE))
 
 
-def distance(a: int, b: int) -> int:
-    """How many of the 64 bits differ."""
-    return (a ^ b).bit_count()
-
-
 def simhash_python(text: str) -> int:
     """The definition; `simhash` is this or its compiled twin."""
     return fingerprint_python(text)[0]

@@ -76,13 +76,13 @@ def _after_failure(
     if isinstance(answer, Response) and answer.status in THROTTLED:
         delay = max(floor, Seconds(min(rules.max_delay, delay * 2)))
     wait = max(delay, back_off(failures, retry, chance))
-    if isinstance(answer, Response):
-        wait = max(wait, retry_after(answer.headers, now) or Seconds(0.0))
-    after_all = HostClock(Instant(now + wait), delay, failures)
+    asked = retry_after(answer.headers, now) if isinstance(answer, Response) else None
+    after_all = HostClock(Instant(now + max(wait, asked or Seconds(0.0))), delay, failures)
     if failures >= retry.sick_after:
         # Not to the second: a host that comes and goes by the clock would be met in the same bad hour every time.
         sick = Instant(now + max(wait, retry.sick_for * (1.0 + chance / 4)))
-        return replace(after_all, sick_until=sick, next_allowed=sick, failures=0)
+        # What is asked for beyond that is no part of it: it outlasts a pardon (`hosts --forgive`).
+        return replace(after_all, sick_until=sick, next_allowed=max(sick, after_all.next_allowed), failures=0)
     return after_all
 
 

@@ -35,8 +35,6 @@ QUIET = Seconds(180 * DAY)
 """... and the quiet that is remembered: a page may wake up."""
 NEAR = 3
 """Bits of SimHash between two versions that say the same."""
-CLOCKWORK = Seconds(60.0)
-"""A date as young as this is when the answer was made, not when the page changed."""
 DOUBT = 4.0
 """Wrong dates every site is taken to have told before the first is checked."""
 CHECKED = 200
@@ -70,14 +68,11 @@ def prior(kind: Kind, rules: Recrawl, now: Instant) -> Change:
     return Change(PRIOR_SHAPE, Seconds(PRIOR_SHAPE * every), now)
 
 
-def observed(change: Change, changed: bool, now: Instant, modified: Instant | None = None) -> Change:
-    """What is believed after another look. `modified`: when the last change was, if a date can be trusted."""
+def observed(change: Change, changed: bool, now: Instant) -> Change:
+    """What is believed after another look."""
     waited = max(0.0, now - change.looked)
     if not changed:
         shape, exposure = change.shape, Seconds(change.exposure + waited)
-    elif modified is not None and change.looked < modified <= now - CLOCKWORK:
-        # Backwards from now the first change is met after this long: exact, whatever happened before it.
-        shape, exposure = change.shape + 1.0, Seconds(change.exposure + (now - modified))
     else:
         shape, exposure = _changed_within(waited, change.shape, change.exposure)
     kept = min(1.0, MEMORY / shape, QUIET / exposure)

@@ -13,7 +13,8 @@ from random import Random
 import msgspec
 
 from harvestman.config import Config
-from harvestman.embedded.state import WAITING, RocksState, id_in
+from harvestman.embedded.rows import WAITING, id_in
+from harvestman.embedded.state import RocksState
 from harvestman.frontier.book import RobotsBook
 from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Router

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from math import inf
 from pathlib import Path
 
 import msgspec
 
 from harvestman.layout import Layout
-from harvestman.model import Page
+from harvestman.model import Instant, Page
 from harvestman.store.erase import Cut
 from harvestman.store.frames import frames
 from harvestman.store.members import Member, members
@@ -22,10 +25,15 @@ WINDOW = 48
 SHORTEST = 16
 """... and the fewest that say which page they are from."""
 
+NEVER = Instant(inf)
+SLOWEST = 3_600.0
+"""Seconds: an answer that was asked for before a file was begun may be in it, but not one of an hour before."""
+_STAMP = re.compile(r"-(\d{14})-")
 STRETCHES = 8
 """Of each body: of several, for pages of one site share their menus."""
 
-GoneRecord = Callable[[Path, Member, Mapping[str, str]], bool]
+GoneRecord = Callable[[Path, Member, Mapping[str, str], bytes], bool]
+"""Asked with where a record lies, its fields and its block."""
 GonePage = Callable[[Page], bool]
 
 
@@ -65,14 +73,21 @@ def log_files(layout: Layout) -> list[Path]:
     return [path for directory in layout.page_logs() for path in sorted(directory.glob(f"*{SUFFIX}"))]
 
 
-def survey(layout: Layout, gone_record: GoneRecord, gone_page: GonePage) -> Found:
-    """Look at every raw record and every page."""
+def survey(layout: Layout, gone_record: GoneRecord, gone_page: GonePage, before: Instant = NEVER) -> Found:
+    """Look at every raw record and every page; what was fetched at or after `before` need not be looked at."""
     found = Found()
     for path in raw_files(layout):
-        _survey_records(path, gone_record, found)
+        if _begun(path) < before + SLOWEST:
+            _survey_records(path, gone_record, found)
     for path in log_files(layout):
         _survey_pages(path, gone_page, found)
     return found
+
+
+def _begun(path: Path) -> Instant:
+    """When a file of raw records was begun, as its name says; the beginning of time when it does not."""
+    named = _STAMP.search(path.name)
+    return Instant(datetime.strptime(f"{named[1]}Z", "%Y%m%d%H%M%S%z").timestamp() if named else 0.0)
 
 
 def _survey_pages(path: Path, gone: GonePage, found: Found) -> None:
@@ -98,7 +113,7 @@ def _survey_records(path: Path, gone: GoneRecord, found: Found) -> None:
         url = fields.get("warc-target-uri", "")
         if not url:
             continue
-        if not gone(path, member, fields):
+        if not gone(path, member, fields, block):
             kept += 1
             continue
         cuts.append(Cut(member.offset, member.length))
