@@ -2,7 +2,9 @@
 
     python bench/_crawl.py DATA DNS WORKERS MAX_PAGES SEED_FILE
 
-It starts nothing but what a crawl is made of, so the CPU time of this process and its children is the crawl's.
+One worker runs in this very process, so it is to be started as a supervisor starts one: with `supervise.MALLOC` in its
+environment. It starts nothing but what a crawl is made of, so the CPU time of this process and its children is the
+crawl's.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import uvloop
 
 from harvestman.config import Config, Limits, Politeness
 from harvestman.model import Seconds, Tally
-from harvestman.supervise import MALLOC, Supervisor
+from harvestman.supervise import Supervisor
 from harvestman.wiring import open_crawler, prepare
 from harvestman.worker import collect_rarely
 
@@ -104,8 +106,6 @@ def main() -> None:
     seeds = Path(seed_file).read_text().split()
     settings = config(data, dns, int(workers), int(max_pages))
     if settings.workers == 1:
-        if not MALLOC.keys() <= os.environ.keys():  # as a supervisor starts a worker; it is read once, at the start
-            os.execve(sys.executable, [sys.executable, *sys.argv], {**MALLOC, **os.environ})
         prepare(settings, seeds)
         collect_rarely()
         crawled = uvloop.run(alone(settings, seeds))

@@ -8,9 +8,10 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,13 +118,17 @@ class Spent:
     output: str
 
 
-def run_child(arguments: Sequence[str], started: Callable[[int], None] = lambda _: None) -> Spent:
+def run_child(
+    arguments: Sequence[str],
+    started: Callable[[int], None] = lambda _: None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Spent:
     """Run Python with these arguments to its end; its stdout is its result. Exits when the child fails.
 
     `started` is told the child's process id: a profiler may want it.
     """
-    began = time.monotonic()
-    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    began, env = time.monotonic(), {**environment, **os.environ}
+    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env)
     assert child.stdout is not None
     started(child.pid)
     output = child.stdout.read()

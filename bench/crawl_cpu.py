@@ -20,6 +20,7 @@ from _sim import SimulatedWeb, scratch, simulated_web
 from _stages import STAGES, START, WAIT, count, stale
 
 from harvestman.store.pages import read_pages
+from harvestman.supervise import MALLOC
 
 RATE = 200
 """Samples a second."""
@@ -41,7 +42,8 @@ def crawl(web: SimulatedWeb, data: Path, workers: int, profile: Path | None = No
     seeds.write_text("\n".join(web.seeds))
     words = ["bench/_crawl.py", str(data / "crawl"), web.dns, str(workers), "0", str(seeds)]
     profilers: list[subprocess.Popen[bytes]] = []
-    spent = run_child(words, (lambda pid: profilers.append(_attach(pid, profile))) if profile else (lambda _: None))
+    watch = (lambda pid: profilers.append(_attach(pid, profile))) if profile else (lambda _: None)
+    spent = run_child(words, watch, MALLOC)
     for profiler in profilers:  # it ends with what it watches
         profiler.wait(60)
     crawled = msgspec.json.decode(spent.output, type=Crawled)

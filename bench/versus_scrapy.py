@@ -23,6 +23,8 @@ from _run import Report, Row, Spent, options, run_child
 from _scrapy_crawl import Scraped
 from _sim import SimulatedWeb, scratch, simulated_web
 
+from harvestman.supervise import MALLOC
+
 
 def _arguments() -> argparse.Namespace:
     parser = options(__doc__ or "")
@@ -37,7 +39,7 @@ def ours(web: SimulatedWeb) -> tuple[int, Spent]:
     with scratch() as data:
         seeds = data / "seeds-given.txt"
         seeds.write_text("\n".join(web.seeds))
-        spent = run_child(["bench/_crawl.py", str(data / "crawl"), web.dns, "1", "0", str(seeds)])
+        spent = run_child(["bench/_crawl.py", str(data / "crawl"), web.dns, "1", "0", str(seeds)], environment=MALLOC)
     return msgspec.json.decode(spent.output, type=Crawled).tally.pages, spent
 
 
