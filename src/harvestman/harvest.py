@@ -5,6 +5,7 @@ Raw content is durable before it is parsed: the WARC record is written first, al
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -288,7 +289,7 @@ class Harvest:
         if self._list(taken, kind) and taken.record.kind == LISTING:
             self._know(taken, answer, taken.ref)
             return []
-        parsed = parse(taken.body, kind, taken.lease.url, x_robots_tag=headers.get("x-robots-tag", ""), agent=agent)
+        parsed = _parsed(taken, kind, headers.get("x-robots-tag", ""), agent)
         if (parsed.refresh is not None or "refresh" in headers) and self._leads_on(taken, parsed, headers):
             return []
         self._know(taken, answer, taken.ref)
@@ -334,8 +335,7 @@ class Harvest:
         answer = taken.answer
         assert isinstance(answer, Response)
         headers, agent = answer.headers, self._config.agent.lower()
-        kind, asked = headers.get("content-type", ""), headers.get("x-robots-tag", "")
-        parsed = parse(taken.body, kind, taken.lease.url, x_robots_tag=asked, agent=agent)
+        parsed = _parsed(taken, headers.get("content-type", ""), headers.get("x-robots-tag", ""), agent)
         self.contents[taken.digest] = msgspec.structs.replace(original, job=taken.record.job)
         return [] if parsed.nofollow else parsed.links
 
@@ -488,6 +488,15 @@ def _no_two_alike(group: list[Taken]) -> tuple[list[Taken], list[Taken]]:
 def _to_give(record: UrlRecord) -> float:
     """What a page has for its links: its rank, once; given at every visit, importance would grow without end."""
     return rank(record.cash, record.kind == "seed") if record.change is None else 0.0
+
+
+def _parsed(taken: Taken, content_type: str, asked: str, agent: str) -> Parsed:
+    """A page whose reading fails is a fault of ours, and must not bring the worker down: its raw record is kept."""
+    try:
+        return parse(taken.body, content_type, taken.lease.url, x_robots_tag=asked, agent=agent)
+    except Exception as error:
+        print(f"cannot read {taken.lease.url}: {error!r}", file=sys.stderr, flush=True)
+        return Parsed("other", cut=f"fault: {type(error).__name__}")
 
 
 def page_of(taken: Taken, answer: Response, parsed: Parsed, content_type: str) -> Page:

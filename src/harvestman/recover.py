@@ -37,15 +37,16 @@ async def replayed(
 
 
 async def _one_by_one(handed: list[Handed], state: State, harvest: Harvest) -> list[Taken]:
-    suspect = await state.mark("replaying")
+    """Each is named before it is read, behind those that were found out before: what an earlier life ended with."""
+    poisonous = [name for name in (await state.mark("replaying") or b"").split(b"\n") if name]
     group: list[Taken] = []
     contents = {}
     for lease, record, answer, ref in handed:
         name = f"{ref.file}:{ref.offset}".encode() if ref else b""
-        if name == suspect:
+        if name in poisonous:
             group.append(Taken(lease, record, answer, POISON, ref=ref))
             continue
-        await state.commit(Changes(marks={"replaying": name}))
+        await state.commit(Changes(marks={"replaying": b"\n".join([*poisonous, name])}))
         group += await harvest.gather([(lease, record, answer, ref)])
         contents.update(harvest.contents)
     harvest.contents = contents

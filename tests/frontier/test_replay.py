@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+import pytest
 from virtual import START, Drive, OneJob, Reply, config, in_a_loop, web
 
 from harvestman.config import Config
 from harvestman.embedded.state import RocksState
-from harvestman.harvest import Harvest
+from harvestman.harvest import Handed, Harvest, Taken
 from harvestman.model import Instant, RecordRef, Response, Status
 from harvestman.ports import Changes
 from harvestman.recover import replayed
@@ -55,6 +57,37 @@ async def test_only_the_page_that_brought_the_worker_down_is_parked(state: Rocks
     records = await state.records([heir.router.id_of(url) for url in urls])
     assert [record.status for record in records if record] == [Status.FETCHED, Status.DEAD, Status.FETCHED]
     assert await state.mark("replays") == b"0"
+
+
+@in_a_loop
+async def test_two_pages_that_bring_the_worker_down_are_both_found_out(
+    state: RocksState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [f"https://h{number}.test/" for number in range(5)]
+    drive = Drive(state, web())
+    await drive.add(urls)
+    found = [(RecordRef("f", n, 1), stored(url, 200, START, body=b"%d" % n)) for n, url in enumerate(urls)]
+    whole = Harvest.gather
+
+    async def deadly(self: Harvest, answers: Sequence[Handed]) -> list[Taken]:
+        if any(answer[0].url in (urls[1], urls[3]) for answer in answers):
+            raise MemoryError
+        return await whole(self, answers)
+
+    monkeypatch.setattr(Harvest, "gather", deadly)
+    for life in range(4):
+        heir = await drive.crash()
+        try:
+            await replayed(found, state, harvest_of(heir, tmp_path / str(life)), heir.frontier, heir.router)
+        except MemoryError:
+            continue
+        break
+    await heir.commit()
+    assert life == 3, "one life for the group, one for each of the two, and one that ends well"
+    records = await state.records([heir.router.id_of(url) for url in urls])
+    dead, read = Status.DEAD, Status.FETCHED
+    assert [record.status for record in records if record] == [read, dead, read, dead, read]
+    assert await state.mark("replaying") == b""
 
 
 @in_a_loop

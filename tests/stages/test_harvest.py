@@ -510,3 +510,21 @@ async def test_copies_in_one_group_are_known_by_the_first(state: RocksState, tmp
     crawl.warc.close()
     kinds = [headers["WARC-Type"] for headers in crawl.stored() if headers["WARC-Type"] != "request"]
     assert sorted(kinds) == ["response"] * 4 + ["revisit", "warcinfo"]
+
+
+@in_a_loop
+async def test_a_page_that_cannot_be_read_is_kept_and_does_not_end_the_worker(
+    state: RocksState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("not enough values to unpack")
+
+    monkeypatch.setattr("harvestman.harvest.parse", broken)
+    crawl = Small(state, tmp_path, table({"https://a.test/": page(PROSE)}))
+    await crawl.add("https://a.test/")
+    await crawl.run()
+    assert (await crawl.record("https://a.test/")).status is Status.FETCHED
+    assert [(found.url, found.text, found.cut) for found in crawl.pages] == [
+        ("https://a.test/", "", "fault: ValueError")
+    ]
+    assert "cannot read https://a.test/: ValueError('not enough values to unpack')" in capsys.readouterr().err

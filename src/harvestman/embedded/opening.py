@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from rocksdict import AccessType, BlockBasedOptions, Cache, DBCompressionType, Options, Rdict
 
@@ -15,6 +16,7 @@ PATIENCE = 15.0
 """Seconds in which a worker has noticed that its supervisor is gone, and ended."""
 OPEN_FILES = 256
 _LOOK = 0.1
+T = TypeVar("T")
 
 
 class Damaged(StateError):
@@ -47,10 +49,18 @@ def opened(
     """The database, with these column families, each under `fresh` options."""
     access = AccessType.read_only(error_if_log_file_exist=False) if read_only else AccessType.read_write()
     families = {name: fresh() for name in names}
+    return _patiently(
+        lambda: Rdict(str(directory), fresh(), column_families=families, access_type=access),
+        directory, read_only, patience,
+    )  # fmt: skip
+
+
+def _patiently(look: Callable[[], T], directory: Path, read_only: bool, patience: float) -> T:
+    """Look again for as long as another look may find it better."""
     looks = int(patience / _LOOK)
     while True:
         try:
-            return Rdict(str(directory), fresh(), column_families=families, access_type=access)
+            return look()
         except Exception as error:  # rocksdict raises bare Exceptions, with RocksDB's words in them
             if not (looks and _passes(str(error), read_only)):
                 raise explained(directory, str(error)) from error
@@ -70,17 +80,14 @@ def salvage(directory: Path) -> list[str]:
     return sorted(path.name for path in (directory / "lost").glob("*") if path.suffix == ".sst")
 
 
-def families_of(directory: Path) -> tuple[str, ...]:
+def families_of(directory: Path, patience: float) -> tuple[str, ...]:
     """The families of a database that may be older than one of them; a reader cannot make it."""
-    try:
-        found = Rdict.list_cf(str(directory))
-    except Exception as error:  # as above
-        raise explained(directory, str(error)) from error
+    found = _patiently(lambda: Rdict.list_cf(str(directory)), directory, True, patience)
     return tuple(name for name in FAMILIES if name in found)
 
 
 def _passes(words: str, read_only: bool) -> bool:
-    """Whether another look may find it better."""
+    """Whether the trouble is one of the moment."""
     return "No such file" in words if read_only else "lock" in words.lower()
 
 

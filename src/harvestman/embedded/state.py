@@ -77,7 +77,7 @@ class RocksState:
         """
         directory.parent.mkdir(parents=True, exist_ok=True)
         self._directory = directory
-        names = families_of(directory) if read_only else FAMILIES
+        names = families_of(directory, patience) if read_only else FAMILIES
         # A view holds every file open: its owner removes files as it goes.
         self._options = partial(options, Cache(cache_bytes), write_buffer, -1 if read_only else OPEN_FILES)
         self._db = opened(directory, names, self._options, read_only, patience)
