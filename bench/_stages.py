@@ -45,7 +45,7 @@ RULES = (
     Rule("pages/parse.py", "_title", "metadata"),
     Rule("pages/tree.py", "", "parse tree"),
     Rule("pages/text.py", "", "main text"),
-    Rule("pages/parse.py", "_with_text", "SimHash"),  # the kernel is C, its caller is the leaf
+    Rule("pages/parse.py", "_printed", "SimHash"),  # the kernel is C, its caller is the leaf
     Rule("pages/parse.py", "", "parse tree"),
     Rule("pages/language.py", "", "language"),
     Rule("pages/simhash.py", "", "SimHash"),

@@ -79,6 +79,8 @@ HOSTILE: Final[dict[str, Callable[[], bytes]]] = {
     "100k nested a": lambda: b"<a href=x>" * 100_000 + b"text",
     "nested a, object": lambda: b"<a href=x><object>" * 100_000 + b"text",
     "a in 500 levels, with text": lambda: (b"<div><a href=x>words and words" * 500) * 130,
+    "nested p, links": lambda: b"<p><object>" * 500 + b"<p>aaaaaaaaaaaaaaaaaaaaaaaaaa</p>" * 4 + b"<a>" * 8_900,
+    "nested p, few links": lambda: b"<p><object>" * 4_000 + b"a" * 30 + b"<a>" * 1_900,
     "nested select, option": lambda: _times("<select><optgroup><option>", 2 * MB),
     "100k option": lambda: b"<select>" + b"<option>x" * 100_000,
     "nested button": lambda: _times("<button><p>", 2 * MB),
@@ -122,6 +124,10 @@ HOSTILE: Final[dict[str, Callable[[], bytes]]] = {
     "two bodies, distinct, short": lambda: _bodies(1_600),
     "bodies, short": lambda: "".join(f"<body a{n:x}>" for n in range(2_650)).encode(),
     "html, short": lambda: "".join(f"<html a{n:x}>" for n in range(2_650)).encode(),
+    "html and what is none": lambda: b"<html a><itml b>" + PROSE.encode() * 400,
+    "body and what is none": lambda: b"<html a><body b><uody c>" + PROSE.encode() * 400,
+    "body and what is none, many tags": lambda: b"<HTML a><BODY b><Uody c><btml d>" + b"<p>x" * 1_200,
+    "roots that are none": lambda: _times("<ctml a><hody b><btml c><TODY d>", 40_000),
     "end tags of nothing below b": lambda: b"<b>" * 40_000 + b"</x>" * 59_000,
     "end tags of nothing below span": lambda: b"<span>" * 40_000 + b"</x>" * 59_000,
     "attribute of 1 MB": lambda: b'<a href="' + b"x" * MB + b'">y</a>',
@@ -180,11 +186,18 @@ HOSTILE: Final[dict[str, Callable[[], bytes]]] = {
     "meta refresh": lambda: "".join(f"<meta http-equiv=refresh content='5;url=/{n}'>" for n in range(40_000)).encode(),
     "meta of 1 MB": lambda: b'<meta name=robots content="' + _times("noindex,", MB) + b'">',
     "meta description of 1 MB": lambda: b'<meta name=description content="' + _times("a b ", MB) + b'">',
+    "meta itemprop, nested": lambda: b"<div>" * 2_900 + b"<meta itemprop=author content=x>" * 2_000,
     "meta dates": lambda: _times("<meta name=date content='Mon, 99 Foo 2020 10:00'>", 2 * MB),
     "JSON-LD, 100k nested lists": lambda: _ld("[" * 100_000 + "]" * 100_000),
     "JSON-LD, 100k nested objects": lambda: _ld('{"a":' * 100_000 + "1" + "}" * 100_000),
     "JSON-LD, 1 MB": lambda: _ld('{"@type": "Article", "articleBody": "' + "word " * 200_000 + '"}'),
     "JSON-LD, many authors": lambda: _ld('{"author": [' + '{"name": "x"},' * 3_000 + '{"name": "y"}]}'),
+    "JSON-LD, authors elsewhere": lambda: (
+        _ld("[" + ",".join(['{"author":{"@id":1}}'] * 3_000) + "]") + _ld(f'"{"x" * 5_000}"')
+    ),
+    "JSON-LD, long references": lambda: _ld(
+        "[" + ",".join(f'{{"author":[{{"@id":[{"0," * 100}1]}}],"@id":[{"0," * 100}{n}]}}' for n in range(2, 140)) + "]"
+    ),
     "JSON-LD, 40k blocks": lambda: _ld('{"a": 1}') * 40_000,
     "JSON-LD, broken blocks": lambda: _ld("{'a': 1,}" * 50) * 3_000,
     "JSON-LD, numbers": lambda: _ld("[" + "9" * 60_000 + "]") + _ld("[1e999, -0, 1E-999]"),

@@ -9,9 +9,13 @@ from functools import cache
 import msgspec
 import pytest
 import suites
+from hypothesis import given
+from hypothesis import strategies as st
 from stages.hostile import HOSTILE, HTML, PROSE, spoilt
+from turbohtml import parse as parse_html
 
 from harvestman.model import Page, Parsed
+from harvestman.pages import tree
 from harvestman.pages.language import language
 from harvestman.pages.links import MAX_LINKS, MAX_OTHERS
 from harvestman.pages.parse import MAX_BYTES, parse
@@ -25,7 +29,9 @@ QUICK = (
     "two bodies, distinct", "html, short", "formats and paragraphs, 30 KB", "svg, end tags of nothing", "formatting",
     "adoption agency", "foster parents", "2 MB of NUL", "UTF-16 LE, broken, marked", "halves of surrogates",
     "9k long links", "landmarks, shallow", "JSON-LD, 100k nested lists", "JSON-LD, broken blocks",
-    "microdata, itemref tree", "microdata, itemref loops", "microdata, long values", "entities, unclosed",
+    "html and what is none", "body and what is none", "body and what is none, many tags", "roots that are none",
+    "JSON-LD, authors elsewhere", "nested p, links", "microdata, itemref tree", "microdata, itemref loops",
+    "microdata, long values", "entities, unclosed",
 )  # fmt: skip
 """One of each sort; all of them with `make test`."""
 
@@ -66,7 +72,7 @@ def test_a_hostile_page_costs_little(name: str) -> None:
     [
         ("400k nested div", "tags, depth"),
         ("20k nested div", "depth"),
-        ("80k links", "tags"),
+        ("80k links", "tags, links"),
         ("areas", "links"),
         ("100k meta", "size, meta"),
         ("JSON-LD, 1 MB", "data"),
@@ -94,6 +100,56 @@ def test_links_behind_hostile_parts_are_found() -> None:
     for name in ("20k attributes", "two bodies, distinct", "attribute of 1 MB", "40 data URIs"):
         body = HOSTILE[name]()[: MAX_BYTES - 100] + b"<a href=/behind>x</a>"
         assert "https://example.org/behind" in {link.url for link in parse(body, HTML, URL).links}, name
+
+
+ROOTS = [f"<{name}{end}" for name in ("html", "body", "itml", "ctml", "btml", "hody", "uody", "tody") for end in " />"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(ROOTS), st.booleans()), max_size=12), st.sampled_from(["x", "<p>y"]))
+def test_near_roots_in_any_mixture_parse(tags: list[tuple[str, bool]], filling: str) -> None:
+    """Long pages and those of many tags are searched for repeated roots; whatever is like one must not break that."""
+    markup = "".join(f"{tag.upper() if upper else tag}a{n}>" for n, (tag, upper) in enumerate(tags))
+    parsed = parse(f"{markup}<a href=/behind>z</a>{filling * 37_000}".encode()[:37_000], HTML, URL)
+    assert parsed.cut == ""
+    assert [link.url for link in parsed.links] == ["https://example.org/behind"]
+
+
+def test_a_directory_of_7000_files_keeps_most_of_its_links() -> None:
+    """Apache's index as a table: 15 tags a file."""
+    row = (
+        '<tr><td valign="top"><img src="/icons/compressed.gif" alt="[   ]"></td>'
+        '<td><a href="p-{0}.gz">p-{0}.gz</a></td>'
+        '<td align="right">2026-01-01 10:00  </td><td align="right">1.2M</td><td>&nbsp;</td></tr>'
+    )
+    body = f"<h1>Index of /</h1><table>{''.join(row.format(n) for n in range(7_000))}</table>".encode()
+    parsed = parse(body, HTML, URL)
+    assert len(parsed.links) > 5_000
+    assert "tags" in parsed.cut
+
+
+class Slow:
+    """A clock by which this machine is three times as slow."""
+
+    @staticmethod
+    def thread_time() -> float:
+        return 3 * time.thread_time()
+
+
+def test_a_slow_machine_reads_all_of_an_honest_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = '<li class="a b"><span>x</span><a href="/w/{0}" title="t {0}">word {0}</a> &amp; &eacute;t&eacute;</li>'
+    body = f"<ul>{''.join(entry.format(n) for n in range(9_000))}</ul>".encode()
+    monkeypatch.setattr(tree, "time", Slow)
+    parsed = parse(body, HTML, URL)
+    assert (parsed.cut, len(parsed.links)) == ("", 9_000)
+    assert "word 8999" in parsed.text
+
+
+def test_what_was_read_in_time_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is nested or grown beyond reason loses it."""
+    monkeypatch.setattr(tree, "_watched", lambda markup: (parse_html(markup[:50_000], positions=False), False))
+    parsed = parse(f"<p>{PROSE}".encode() * 6_000, HTML, URL)
+    assert parsed.cut == "time"
+    assert parsed.text.startswith(PROSE.strip())
 
 
 @cache

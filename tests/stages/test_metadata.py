@@ -113,6 +113,30 @@ def test_when_it_was_published(markup: str, published: str) -> None:
     assert data(markup).published == published
 
 
+REVIEW = "<meta itemprop=datePublished content=2001-01-01><meta itemprop=author content=Troll>"
+
+
+def test_properties_of_an_item_are_not_the_page_s() -> None:
+    review = f"<div itemscope><p itemprop=review itemscope>{REVIEW}<meta itemprop=description content=bad></p></div>"
+    parsed = page(review + meta("date", "2026-01-02") + meta("description", "good"))
+    assert (parsed.data.published, parsed.data.author, parsed.description) == ("2026-01-02", "", "good")
+    assert "Troll" in parsed.data.microdata[0]
+
+
+@pytest.mark.parametrize("whole", ["<html itemscope>", "<html><body itemscope>", "<html>"])
+def test_properties_of_the_page_as_an_item_are_its_own(whole: str) -> None:
+    parsed = page(f"{whole}<main>{REVIEW}<meta itemprop=description content=said></main>")
+    assert (parsed.data.published, parsed.data.author, parsed.description) == ("2001-01-01", "Troll", "said")
+
+
+def test_references_are_followed_in_the_first_things_only() -> None:
+    """Of three thousand two hundred are looked at, whether or not there is more than we read."""
+    things = [{"author": {"@id": "#a"}}] * 3_000 + [{"@id": "#a", "name": "Ann"}]
+    assert data(ld(things)).author == ""
+    assert data(ld(things) + ld("x" * MAX_JSON)).author == ""
+    assert data(ld(things[-2:]) + ld("x" * MAX_JSON)).author == "Ann"
+
+
 def test_when_it_was_modified() -> None:
     assert data("<meta property=article:modified_time content=2026-01-02T00:00:00Z>").modified == "2026-01-02T00:00:00Z"
     assert data(ld({"dateModified": "2026-01-02"})).modified == "2026-01-02"

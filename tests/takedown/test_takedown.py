@@ -24,6 +24,7 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 from harvestman.blocking import read_entries
 from harvestman.cli.main import main
 from harvestman.cli.retain import by_itself
+from harvestman.cli.takedown import _meant
 from harvestman.config import MEDIA, Config, Retention
 from harvestman.embedded.state import RocksState
 from harvestman.errors import HarvestmanError, StateError, UsageError
@@ -34,15 +35,28 @@ from harvestman.frontier.seen import Seen
 from harvestman.jobs import Jobs
 from harvestman.layout import Layout
 from harvestman.lock import locked
-from harvestman.model import Discovery, Instant, Page, RecordRef, Seconds, Status, UrlRecord, Visit
+from harvestman.model import (
+    Discovery,
+    Instant,
+    JobTally,
+    Page,
+    RecordRef,
+    Seconds,
+    Status,
+    Tally,
+    UrlRecord,
+    Visit,
+)
 from harvestman.policy.blocklist import Which, entry
+from harvestman.policy.urls import key, url_hash
 from harvestman.ports import Changes, Content, Near
+from harvestman.removals import Removals
 from harvestman.store.cdxj import build_index
 from harvestman.store.erase import Cut, Redo, filler, frame_with
 from harvestman.store.frames import frames
 from harvestman.store.members import Member, members, opened
 from harvestman.store.pages import PageLog, read_pages
-from harvestman.store.records import parse_record
+from harvestman.store.records import parse_record, warc_date
 from harvestman.store.replay import read
 from harvestman.takedown import run as deeds
 from harvestman.takedown.retention import Retained, Wanted, medium_of, retain
@@ -313,6 +327,47 @@ def test_cut_short_and_run_again(layout: Layout, fatal: str) -> None:
     assert len(read_entries(layout.blocked)) == 1
 
 
+def removed(layout: Layout) -> dict[str, Instant]:
+    """What readers of the feed hear."""
+    return {each.url_hash: each.before for _, each in Removals(layout).behind(0)}
+
+
+@pytest.mark.parametrize("place", ["append", "add_entries"])
+def test_nobody_hears_of_one_that_was_cut_short_before_it_blocked_anything(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deeds, place, killed)
+        with pytest.raises(Killed):
+            deeds.take_down(layout.data, order(), quiet)
+    deeds.take_down(layout.data, order(text=OTHER), quiet)
+    assert {*removed(layout)} == {url_hash(key(OTHER))}
+    assert PRIVATE in {page.url for page in read_pages(layout.pages)}
+    deeds.take_down(layout.data, order(), quiet)
+    assert {*removed(layout)} == {url_hash(key(OTHER)), url_hash(key(PRIVATE))}
+
+
+def test_the_tally_knows_what_became_of_urls(layout: Layout) -> None:
+    """One that waited, one that robots.txt forbade, and one of those that stays."""
+    router, state = Router(8), RocksState(layout.state(0))
+    forbidden = {
+        router.id_of(url): UrlRecord(url, Status.BLOCKED, 1, 4, 9, Instant(THEN), HOME, job=2)
+        for url in (f"{HOME}people/private", f"{HOME}private")
+    }
+    tally = Tally(discovered=9, settled=6, blocked=2, jobs={1: JobTally(5, 4), 2: JobTally(4, 4)})
+    asyncio.run(state.commit(Changes(records=forbidden, marks={"tally": msgspec.msgpack.encode(tally)})))
+    state.shut()
+    for _ in range(2):  # again: it is counted once
+        deeds.take_down(layout.data, order("prefix", f"{HOME}people/"), quiet)
+        with View(layout) as view:
+            tally = view.tally()
+        assert (tally.discovered, tally.settled, tally.blocked) == (9, 8, 1)
+        assert tally.jobs == {1: JobTally(5, 5), 2: JobTally(4, 4)}
+
+
 def test_a_power_cut_in_the_middle_of_a_record_is_made_good(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     def torn(file: int, offset: int, data: bytes) -> None:
         import os
@@ -427,6 +482,38 @@ def test_a_list_of_urls_goes_at_once(layout: Layout, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err
     assert "there is no URL in it" in said
     assert "No such file" in said
+
+
+LISTED = ("https://e.org/a,b", 'https://e.org/?q="x', "http://e.org/2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(LISTED),
+        "\r\n".join(("", *LISTED, "", "")),
+        "\ufeff" + "\n".join(LISTED),
+        'url,title\n"https://e.org/a,b","x\ny"\n"https://e.org/?q=""x",\n\nhttp://e.org/2,a,b\n',
+        '\ufeff"URL"\r\n"https://e.org/a,b"\r\n"https://e.org/?q=""x"\r\nhttp://e.org/2\r\n',
+    ],
+)
+def test_a_list_is_plain_unless_it_has_a_header(tmp_path: Path, text: str) -> None:
+    """A URL cut off at its comma would be another page, deleted and blocked for ever."""
+    (tmp_path / "list").write_bytes(text.encode())
+    assert [url for _, url in _meant("urls", str(tmp_path / "list"))] == [*LISTED]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("https://e.org/\n\ne.org/a\n", 3), ("address\nhttps://e.org/\n", 1), ('"https://e.org/",x\n', 1),
+        ("\nurl,title\nhttps://e.org/,\"a\nb\"\n,nameless\n", 5), ("url;title\nhttps://e.org/;x", 1),
+    ],
+)  # fmt: skip
+def test_what_is_no_url_stops_the_whole_list(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "list").write_text(text)
+    with pytest.raises(UsageError, match=f"list, line {line}: "):
+        _meant("urls", str(tmp_path / "list"))
 
 
 # -- what is blocked stays out ---------------------------------------------------------------------------------------
@@ -550,6 +637,49 @@ def test_raw_content_may_go_when_it_was_extracted(old: Layout) -> None:
     assert set(refs(layout.data)) == {f"{HOME}2", "https://held.example/2"}
 
 
+def validators(layout: Layout, url: str) -> tuple[bytes, str, str]:
+    visit = known(layout.data, url).visit
+    assert visit is not None
+    return visit.digest, visit.etag, visit.last_modified
+
+
+@pytest.fixture
+def known_well(tmp_path: Path) -> Layout:
+    """Pages whose servers gave validators: an old one, one that changed since, one that went back to what it was."""
+    with Small(tmp_path / "crawl") as small:
+        for name in ("old", "changed", "back"):
+            small.page(f"{HOME}{name}", "Once.")
+            small.commit()
+        small.page(f"{HOME}back", "Twice.")
+        small.now += 100_000
+        small.page(f"{HOME}changed", "Twice.")
+        small.page(f"{HOME}back", "Once.")
+        small.commit()
+    router, state = Router(8), RocksState(small.layout.state(0))
+    ids = [router.id_of(f"{HOME}{name}") for name in ("old", "changed", "back")]
+    records = {url: record for url, record in zip(ids, asyncio.run(state.records(ids)), strict=True) if record}
+    for record in records.values():
+        assert record.visit is not None
+        record.visit.etag, record.visit.last_modified = ETAG, "yesterday"
+    asyncio.run(state.commit(Changes(records=records)))
+    state.shut()
+    return small.layout
+
+
+@pytest.mark.parametrize("kinds", [(), ("page",), ("html",)])
+def test_a_url_whose_page_went_is_asked_for_whole(known_well: Layout, kinds: tuple[str, ...]) -> None:
+    before = {name: validators(known_well, f"{HOME}{name}") for name in ("changed", "back")}
+    assert keep(known_well, *kinds).pages == 4
+    assert validators(known_well, f"{HOME}old") == (b"", "", "")
+    assert {name: validators(known_well, f"{HOME}{name}") for name in before} == before
+
+
+def test_a_url_whose_page_stays_keeps_its_validators(known_well: Layout) -> None:
+    before = validators(known_well, f"{HOME}old")
+    keep(known_well, "response", "request", "revisit")
+    assert validators(known_well, f"{HOME}old") == before == (before[0], ETAG, "yesterday")
+
+
 def test_what_was_not_yet_taken_in_is_kept(tmp_path: Path) -> None:
     with Small(tmp_path / "crawl") as small:
         small.page(HOME, "Committed.")
@@ -656,6 +786,20 @@ def test_a_medium_goes_and_the_others_stay(of_media: Layout) -> None:
     assert (again.records, again.pages, again.held) == ({}, 0, 3)
 
 
+def test_readers_hear_of_no_version_behind_the_newest_that_went(tmp_path: Path) -> None:
+    with Small(tmp_path / "crawl") as small:
+        small.page(PAPER, "%PDF-1.7 first", media="application/pdf")
+        gone = small.page(PAPER, "%PDF-1.7 second", media="application/pdf")
+        stays = small.page(PAPER, "Words of today.")
+        small.commit()
+    assert keep(small.layout, "pdf").pages == 2
+    assert [page.digest for page in read_pages(small.layout.pages)] == [stays.digest]
+    ((name, before),) = removed(small.layout).items()
+    assert name == url_hash(key(PAPER))
+    assert gone.fetched_at < before < stays.fetched_at
+    assert warc_date(gone.fetched_at) < warc_date(before)
+
+
 def test_media_and_what_is_stored_are_both_asked_for(of_media: Layout) -> None:
     before = left(of_media)
     assert keep(of_media, "pdf", "image", "response").records == {"response": 4}
@@ -710,6 +854,32 @@ def test_a_run_that_has_ended_deletes_by_itself(of_media: Layout, capsys: pytest
     ]  # fmt: skip
     assert left(of_media)["response"] == [HOME]
     assert "scan" not in (of_media.warc / "index.cdxj").read_text()  # it was made anew
+
+
+def test_the_index_is_there_when_pages_alone_went(of_media: Layout) -> None:
+    build_index(of_media.warc)
+    before = (of_media.warc / "index.cdxj").read_text()
+    rules = (Retention(Seconds(1.0), ("page",)),)
+    by_itself(Config(data=str(of_media.data), retention=rules), quiet=True)
+    assert left(of_media)["page"] == []
+    assert (of_media.warc / "index.cdxj").read_text() == before
+
+
+def test_the_index_is_there_when_a_later_rule_failed(
+    of_media: Layout, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(data: Path, wanted: Wanted, *rest: object) -> Retained:
+        if "pdf" in wanted.kinds:
+            raise StateError("in use")
+        return retain(data, wanted, *rest)  # type: ignore[arg-type]  # passed on as they came
+
+    monkeypatch.setattr("harvestman.takedown.retention.retain", failing)
+    rules = (Retention(Seconds(1.0), ("image",)), Retention(Seconds(1.0), ("pdf",)))
+    by_itself(Config(data=str(of_media.data), retention=rules), quiet=True)
+    assert "Nothing more was deleted for its age: in use" in capsys.readouterr().err
+    index = (of_media.warc / "index.cdxj").read_text()
+    assert "paper" in index
+    assert "scan" not in index
 
 
 def test_retain_the_verb(old: Layout, capsys: pytest.CaptureFixture[str]) -> None:

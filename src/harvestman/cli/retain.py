@@ -19,6 +19,7 @@ from harvestman.cli.terms import ttl
 from harvestman.config import MEDIA, STORED, Config
 from harvestman.errors import StateError
 from harvestman.layout import Layout
+from harvestman.lock import locked
 from harvestman.model import Instant
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ examples:
                                                            only the raw answers that are PDFs
 
 The crawl must not be running. What was not yet taken in is never deleted. URLs stay known: they are visited again as
-they would have been. Files of which nothing is left are removed; records among others are written over in place."""
+they would have been, and pages that are still there are then stored again. Files of which nothing is
+left are removed; records among others are written over in place."""
 
 
 def add(verbs: Verbs) -> None:
@@ -75,7 +77,6 @@ def run(options: argparse.Namespace) -> int:
 
 def by_itself(config: Config, quiet: bool) -> None:
     """What the settings want deleted at the end of a run. A crawl that was started meanwhile is left alone."""
-    from harvestman.store.cdxj import build_index
     from harvestman.takedown.retention import Wanted, retain
 
     data, deleted = Path(config.data), False
@@ -86,13 +87,25 @@ def by_itself(config: Config, quiet: bool) -> None:
                 data, Wanted(Instant(now - rule.older_than), rule.kinds), BY_ITSELF, now, False, _hear_nothing
             )
         except StateError as error:
-            print(f"Nothing was deleted for its age: {error}", file=sys.stderr)
-            return
-        deleted |= bool(done.records)
+            print(f"Nothing {'more ' if deleted else ''}was deleted for its age: {error}", file=sys.stderr)
+            break
+        deleted |= bool(done.records or done.pages)
         if not quiet and (done.records or done.pages):
             print(f"Retention, {told(done)}", file=sys.stderr)
-    for directory in Layout(data).warcs() if deleted else ():
-        build_index(directory)
+    if deleted:
+        _index(data)
+
+
+def _index(data: Path) -> None:
+    """Make the indexes anew that went. Not while a crawl runs that was started meanwhile: it does so at its end."""
+    from harvestman.store.cdxj import build_index
+
+    try:
+        with locked(data):
+            for directory in Layout(data).warcs():
+                build_index(directory)
+    except StateError as error:
+        print(f"The index of raw records was not made anew: {error}", file=sys.stderr)
 
 
 def _hear_nothing(step: str) -> None:

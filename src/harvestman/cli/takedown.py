@@ -33,6 +33,8 @@ examples:
 The crawl must not be running. Raw records and pages are written over in place, State forgets, what was made of them
 (exports, corpus, graph, query cache, indexes below DIR) is removed. Then every file below DIR is searched. It may be
 interrupted at any moment and run again. A URL is kept in the block list by its hash; the reason is kept as it is."""
+HEADER = "url"
+"""What the first column of a CSV is called."""
 STEPS = {
     "survey": "looking for it in every raw record and page",
     "compact": "compacting State",
@@ -76,7 +78,10 @@ def add_which(verb: argparse.ArgumentParser, kinds: tuple[str, ...]) -> None:
         "url": ("URL", "one URL, with all spellings of it"),
         "prefix": ("URL", "every URL that begins so"),
         "site": ("DOMAIN", "a whole registrable domain, with all its hosts"),
-        "urls": ("FILE", "each URL of a list: one a line, or the first column of a CSV; '-' is stdin"),
+        "urls": (
+            "FILE",
+            "each URL of a list: one a line, or the first column of a CSV, if its header is url; '-' is stdin",
+        ),
         "pattern": ("REGEX", "every URL in which this regular expression is found"),
     }
     for kind in kinds:
@@ -123,14 +128,31 @@ def _meant(kind: str, text: str) -> list[tuple[str, str]]:
     if kind != "urls":
         return [(kind, text)]
     try:
-        with open(0 if text == "-" else text, encoding="utf-8", newline="", closefd=text != "-") as file:
-            urls = [row[0].strip() for row in csv.reader(file) if row and row[0].strip()]
+        # An editor or a spreadsheet may have put a byte order mark before the first URL.
+        with open(0 if text == "-" else text, encoding="utf-8-sig", closefd=text != "-") as file:
+            lines = _listed(file.read())
     except (OSError, ValueError, csv.Error) as error:
         raise UsageError(f"--urls {text}: {error}") from None
-    urls = urls[1:] if urls[:1] == ["url"] else urls
-    if not urls:
+    for number, url in lines:
+        if not url.lower().startswith(("http://", "https://")):
+            raise UsageError(
+                f"--urls {text}, line {number}: {url!r} is no URL, it has to begin with http:// or https://; "
+                f"nothing was done (a CSV needs a first line whose first column is {HEADER})"
+            )
+    if not lines:
         raise UsageError(f"--urls {text}: there is no URL in it")
-    return [("url", url) for url in urls]
+    return [("url", url) for _, url in lines]
+
+
+def _listed(text: str) -> list[tuple[int, str]]:
+    """What a list names, with the line it stands in. Only a header makes it a CSV: a URL may have commas and quotes."""
+    lines = text.split("\n")
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    head = next(csv.reader([lines[first]]), [""])
+    if head[0].strip().casefold() != HEADER:
+        return [(number, url) for number, line in enumerate(lines, 1) if (url := line.strip())]
+    rows = csv.reader(f"{line}\n" for line in lines[first + 1 :])
+    return [(first + 1 + rows.line_num, row[0].strip()) for row in rows if any(cell.strip() for cell in row)]
 
 
 def _tell(step: str) -> None:

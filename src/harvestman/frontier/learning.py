@@ -51,7 +51,8 @@ class Learning:
         visit = record.visit
         assert visit is not None
         now = visit.at
-        budget.spent(site, now, again=before is not None and bool(before.digest))
+        # A page that was deleted here, by age or on request, comes again without its digest.
+        budget.spent(site, now, again=record.change is not None or (before is not None and bool(before.digest)))
         old, due = record.change, record.due
         change = (
             self._again(site, record, old, visit, before, sent)

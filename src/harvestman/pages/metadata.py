@@ -58,6 +58,8 @@ _AUTHOR_NAMES: Final = (
     "author", "article:author", "dc.creator", "dcterms.creator", "parsely-author", "sailthru.author", "citation_author",
 )  # fmt: skip
 _TELLING: Final = frozenset({*_PUBLISHED, *_PERHAPS_PUBLISHED, *_MODIFIED, *_PERHAPS_MODIFIED, *_AUTHOR_NAMES})
+_WHOLE: Final = frozenset({"html", "body"})
+"""An item that is one of these is the page."""
 _KEPT: Final = _TELLING | {"generator", "keywords"}
 
 
@@ -82,7 +84,7 @@ def read_meta(document: Document, agent: str) -> Meta:
         elements.pop()
     named = meta.named
     for element in elements:
-        name = element.attr("name") or element.attr("property") or element.attr("itemprop")
+        name = element.attr("name") or element.attr("property") or _of_the_page(element)
         pragma = element.attr("http-equiv")
         if pragma and pragma[:_LONGEST_NAME].strip().lower() == "refresh" and len(meta.refreshes) < MAX_REFRESHES:
             meta.refreshes.append(element)
@@ -100,6 +102,15 @@ def read_meta(document: Document, agent: str) -> Meta:
             elif value:
                 meta.cut = True
     return meta
+
+
+def _of_the_page(element: Element) -> str | None:
+    """The property that it gives the page; one in an item, say a review, is of that item, and read with microdata."""
+    name = element.attr("itemprop")
+    if not name:
+        return None
+    item = element.closest("[itemscope]")
+    return name if item is None or item.tag in _WHOLE else None
 
 
 def read_data(document: Document, meta: Meta, size: int) -> tuple[Data, bool]:
@@ -139,7 +150,7 @@ def _json_ld(document: Document, data: Data) -> tuple[list[dict[str, Any]], bool
         left -= len(text)
         blocks += 1
         if blocks > MAX_BLOCKS or left < 0:
-            return nodes, True
+            return nodes[:_MAX_NODES], True
         value, sound = _value(text)
         if not sound:
             data.broken += 1
@@ -219,19 +230,21 @@ def _author(named: dict[str, str], nodes: list[dict[str, Any]]) -> str:
         said = named.get(name, "")
         if said and "://" not in said:
             return _joined([said])
+    things = {node["@id"]: node for node in reversed(nodes) if isinstance(node.get("@id"), str)}
     for node in nodes:
-        names = _names(node.get("author"), nodes) if "author" in node else []
+        names = _names(node.get("author"), things) if "author" in node else []
         if names:
             return _joined(names)
     return ""
 
 
-def _names(value: Any, nodes: list[dict[str, Any]]) -> list[str]:
+def _names(value: Any, things: dict[str, dict[str, Any]]) -> list[str]:
     """Of one or several persons, given by name, in full, or by reference to another thing of the page."""
     names: list[str] = []
     for each in value[:_AUTHORS] if isinstance(value, list) else (value,):
         if isinstance(each, dict) and "name" not in each:
-            each = next((node for node in nodes if "@id" in each and node.get("@id") == each["@id"]), each)
+            known = each.get("@id")
+            each = things.get(known, each) if isinstance(known, str) else each
         name = each.get("name") if isinstance(each, dict) else each
         name = name[0] if isinstance(name, list) and name else name
         if isinstance(name, str) and name.strip() and "://" not in name:

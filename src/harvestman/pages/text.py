@@ -44,6 +44,8 @@ _MOST_READ = 4_000_000
 _MOST_CUT = 1_000
 """Elements looked at for cutting: nested ones are read over and over."""
 _MOST_LINKS = 300
+_LINK = 50
+"""Characters that can be read in the time that it takes to find a link."""
 _NAME = 200
 """Characters of a class or an id that are read."""
 
@@ -117,8 +119,9 @@ def _in_paragraphs(document: Document) -> dict[Node, int]:
         if left < 0:
             break
         if size < _LONG:
-            for link in paragraph.find_all("a"):
-                size -= len(link.text)
+            links = paragraph.find_all("a", limit=_MOST_LINKS)
+            left -= _LINK * len(links)
+            size -= sum(len(link.text) for link in links)
         parent = paragraph.parent
         if size > 0 and parent is not None:
             own[parent] = own.get(parent, 0) + size

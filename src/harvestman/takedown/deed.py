@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -18,10 +18,12 @@ from harvestman.ports import Content, Near
 from harvestman.store.erase import Redo, erase_pages, filler, sync_directory
 
 from .proof import Row, is_cleared
-from .survey import Found, GonePage
+from .survey import Found, GonePage, Last
 
 DERIVED = ("query", "export", "corpus", "corpus.part", "graph")
 """What verbs made of records and pages: each makes it again when it is asked to."""
+FORGOTTEN = {"digest": b"", "etag": "", "last_modified": ""}
+"""Of a visit: what it takes to find a page unchanged."""
 Refs = set[tuple[str, int]]
 Tell = Callable[[str], None]
 """Hears what is done next."""
@@ -45,17 +47,20 @@ def taken(record: UrlRecord, reason: str, now: Instant) -> UrlRecord:
     )  # fmt: skip
 
 
-def parted(record: UrlRecord, which: Which, refs: Refs) -> UrlRecord:
+def parted(record: UrlRecord, which: Which, refs: Refs, pages: Mapping[str, Last]) -> UrlRecord:
     """A URL that stays, without what it had from one that goes; the same object when it had nothing.
 
-    The copy of a page is known by that page's record alone: it is fetched whole at its next visit.
+    The copy of a page is known by that page's record alone: it is fetched whole at its next visit. So is a URL whose
+    own page goes, or it would be found unchanged for ever, and its page never stored again.
     """
     visit = record.visit
     if visit is None:
         return record
     said: dict[str, object] = {}
     if which and record.status is Status.DUPLICATE and which.of(visit.target):
-        said |= {"digest": b"", "etag": "", "last_modified": "", "target": ""}
+        said |= FORGOTTEN | {"target": ""}
+    if visit.digest and (last := pages.get(record.url)) and last.digest == visit.digest:
+        said |= FORGOTTEN
     if which and visit.near and which.of(visit.near):
         said |= {"near": "", "distance": 0}
     if visit.ref is not None and (visit.ref.file, visit.ref.offset) in refs:
@@ -66,16 +71,18 @@ def parted(record: UrlRecord, which: Which, refs: Refs) -> UrlRecord:
 # -- State -----------------------------------------------------------------------------------------------------------
 
 
-def forget(crawl: StillCrawl, which: Which, refs: Refs, now: Instant) -> int:
-    """Everything in State that is about URLs that go, or refers to records that go. Returns how many URLs went."""
-    count = 0
+def forget(crawl: StillCrawl, which: Which, found: Found, now: Instant) -> int:
+    """Everything in State that is about URLs that go, or refers to what goes. Returns how many URLs went."""
+    count, refs = 0, found.refs
     for index in range(len(crawl.states)):
-        count += _forget_urls(crawl, index, which, refs, now)
+        count += _forget_urls(crawl, index, which, refs, found.pages, now)
         _forget_rows(crawl, index, which, refs)
     return count
 
 
-def _forget_urls(crawl: StillCrawl, index: int, which: Which, refs: Refs, now: Instant) -> int:
+def _forget_urls(
+    crawl: StillCrawl, index: int, which: Which, refs: Refs, pages: Mapping[str, Last], now: Instant
+) -> int:
     state, count = crawl.states[index], 0
     tally = state.tally()
     for batch in _batches(state.url_rows()):
@@ -84,15 +91,16 @@ def _forget_urls(crawl: StillCrawl, index: int, which: Which, refs: Refs, now: I
         for url, record in batch:
             reason = which.refusal(record.url) if which else None
             if reason is None:
-                changed = parted(record, which, refs)
+                changed = parted(record, which, refs, pages)
             elif is_cleared(record):
                 continue
             else:
                 changed = taken(record, reason, now)
                 delete += rows_of(url, record)
                 count += 1
+                tally.blocked -= record.status is Status.BLOCKED
+                tally.settled += record.status in (Status.PENDING, Status.BLOCKED)
                 if record.status is Status.PENDING:
-                    tally.settled += 1
                     tally.jobs.setdefault(record.job, JobTally()).settled += 1
             if changed is not record:
                 put.append(("url", url, _encode(changed)))

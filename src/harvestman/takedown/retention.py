@@ -103,8 +103,8 @@ def _remove(
 ) -> None:  # fmt: skip
     removals = Removals(layout)
     tell("state")
-    removals.begin(Removal(url, done.older_than, done.kind) for url in hashes(found.pages))
-    deed.forget(crawl, NOBODY, found.refs, done.at)
+    removals.begin(_told(found, done.kind))
+    deed.forget(crawl, NOBODY, found, done.at)
     for path in whole:
         found.cuts.pop(path, None)
         found.logs.pop(path, None)
@@ -117,6 +117,20 @@ def _remove(
     removals.finish()
     tell("derived")
     done.removed += deed.remove_derived(layout, pages=bool(done.pages))
+
+
+def _told(found: Found, why: str) -> list[Removal]:
+    """Up to the newest page of a URL that goes: of another medium, a later one stays that is old enough, too."""
+    before: dict[str, Instant] = {}
+    for url, last in found.pages.items():
+        (name,) = hashes([url])
+        before[name] = max(before.get(name, Instant(0.0)), _behind(last.at))
+    return [Removal(name, at, why) for name, at in sorted(before.items())]
+
+
+def _behind(at: Instant) -> Instant:
+    """The moment after, as readers of the feed are told moments: to the millisecond."""
+    return Instant((round(at * 1000) + 1) / 1000)
 
 
 class _Judge:

@@ -82,6 +82,10 @@ def take_down(data: Path, order: Order, tell: deed.Tell, phrases: Iterable[bytes
         _count(layout, found, done)
         if order.dry_run:
             return done
+        tell("block")
+        append(layout, done)
+        add_entries(layout.blocked, which.entries)
+        # Not sooner: a crash before they are blocked leaves them as they were, and nothing to tell.
         removals = Removals(layout)
         removals.begin(told)
         _remove(layout, crawl, order, found, redo, done, tell)
@@ -97,11 +101,8 @@ def _remove(
     layout: Layout, crawl: StillCrawl, order: Order, found: Found, redo: Redo, done: Takedown, tell: deed.Tell
 ) -> None:
     which, now = order.which, order.entry.at
-    tell("block")
-    append(layout, done)
-    add_entries(layout.blocked, which.entries)
     tell("state")
-    deed.forget(crawl, which, found.refs, now)
+    deed.forget(crawl, which, found, now)
     tell("records")
     deed.erase_records(found, redo, now)
     tell("pages")

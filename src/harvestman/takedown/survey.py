@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -37,6 +38,14 @@ GoneRecord = Callable[[Path, Member, Mapping[str, str], bytes], bool]
 GonePage = Callable[[Page], bool]
 
 
+class Last(NamedTuple):
+    """Of the pages of one URL that go, the newest."""
+
+    at: Instant
+    digest: bytes
+    """As `Visit` has it; empty when a later page that stays says the same."""
+
+
 class Found(msgspec.Struct):
     """What goes."""
 
@@ -48,7 +57,7 @@ class Found(msgspec.Struct):
     logs: dict[Path, int] = {}
     """Pages by file."""
     urls: set[str] = set()
-    pages: set[str] = set()
+    pages: dict[str, Last] = {}
     """Those of them that go as pages, too: a reader of the feed may have a copy."""
     phrases: list[bytes] = []
     """Stretches of what goes, from all over it."""
@@ -93,12 +102,16 @@ def _begun(path: Path) -> Instant:
 def _survey_pages(path: Path, gone: GonePage, found: Found) -> None:
     going = kept = 0
     for page in (page for frame in frames(path) for page in frame.pages()):
+        last = found.pages.get(page.url)
         if not gone(page):
             kept += 1
+            if last and last.digest.hex() == page.digest:
+                found.pages[page.url] = Last(last.at, b"")
             continue
         going += 1
         found.urls.add(page.url)
-        found.pages.add(page.url)
+        if last is None or last.at < page.fetched_at:
+            found.pages[page.url] = Last(page.fetched_at, bytes.fromhex(page.digest))
         _keep(found, phrases_of(page.text.encode()))
     if going:
         found.logs[path] = going
