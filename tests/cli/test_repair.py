@@ -200,7 +200,7 @@ def test_cursors_and_numbers(data: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
-    "damage", ["deleted", *(pytest.param(each, marks=pytest.mark.slow) for each in ("cut", "altered"))]
+    "damage", [pytest.param(each, marks=pytest.mark.slow) for each in ("deleted", "cut", "altered")]
 )
 def test_files_of_the_queues_are_damaged(data: Path, capsys: pytest.CaptureFixture[str], damage: str) -> None:
     before = mending.waiting(data)

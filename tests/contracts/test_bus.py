@@ -189,6 +189,7 @@ async def test_3_the_slowest_of_several_decides(sockets: Path) -> None:
         await bus.close()
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_deaths_without_end_lose_nothing(sockets: Path) -> None:
     """The receiver dies after every few parcels, before or after its commit."""

@@ -191,6 +191,7 @@ def readable(data: Path) -> None:
                 each.content_stream().read()
 
 
+@pytest.mark.slow
 def test_the_tools_of_others_find_nothing_wrong(layout: Layout) -> None:
     deeds.take_down(layout.data, order(), quiet)
     (path,) = (layout.data / "warc").glob("*.warc.gz")
