@@ -126,6 +126,7 @@ def test_a_directory_is_no_configuration(tmp_path: Path) -> None:
         (Config(memory=Memory(window=0)), "memory.window"),
         (Config(memory=Memory(seen_capacity=0)), "memory.seen_capacity"),
         (Config(memory=Memory(fingerprints=0)), "memory.fingerprints"),
+        (Config(memory=Memory(rules=0)), "memory.rules"),
     ],
 )
 def test_contradictions_are_refused_by_name(config: Config, key: str) -> None:
@@ -208,6 +209,7 @@ ASKED_FOR = {
     "limits.head_bytes": 262_144,
     "limits.pieces": 100_000,
     "memory.bodies": 96 << 20,
+    "memory.rules": 24 << 20,
     "politeness.delay": 1.0,
     "politeness.site_rate": 10.0,
     "caches.robots": 86_400.0,

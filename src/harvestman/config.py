@@ -264,6 +264,8 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RocksDB's memtables, in all."""
     fingerprints: int = 500_000
     """Pages that near-duplicates are recognised of, the latest ones; each takes about 39 bytes."""
+    rules: int = 24 << 20
+    """Bytes of robots.txt whose rules are in RAM, where they take some eight times as much; others are read again."""
     bodies: int = 96 << 20
     """Bodies on their way, in all; beyond it those above 256 KB are dropped and asked for again."""
     tls_connections: int = 256
@@ -478,7 +480,7 @@ def _sizes(limits: Limits) -> _Checks:
 
 
 def _room(memory: Memory, caches: Caches) -> _Checks:
-    for name in ("resident_hosts", "window", "seen_capacity", "tls_connections"):
+    for name in ("resident_hosts", "window", "seen_capacity", "tls_connections", "rules"):
         yield getattr(memory, name) < 1, f"memory.{name} must be at least 1"
     yield not 1 <= memory.fingerprints <= 10_000_000, "memory.fingerprints must be 1 to 10,000,000"
     yield not 0 < memory.seen_errors < 1, "memory.seen_errors must be between 0 and 1"

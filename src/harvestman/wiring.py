@@ -184,7 +184,8 @@ async def open_crawler(
     seen = Seen(state, expected_urls(config), config.memory.seen_errors)
     keeper = Keeper(seen, DirectoryObjects(layout.data), layout.seen(index))
     await keeper.open()
-    book, opened = RobotsBook(state, config.agent), clock.now() if resumed else Instant(0.0)
+    book = RobotsBook(state, config.agent, most_bytes=config.memory.rules)
+    opened = clock.now() if resumed else Instant(0.0)
     frontier = Frontier(state, seen, book, router, jobs, config, rng, opened)
     frontier.region = region.name
     frontier.intake.blocked = Which(read_entries(layout.blocked)) or None

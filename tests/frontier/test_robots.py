@@ -6,8 +6,10 @@ import pytest
 from virtual import HOUR, Drive, Reply, Web, in_a_loop, rules, web
 
 from harvestman.embedded.state import RocksState
-from harvestman.model import FailureKind, HostKey, Instant, Origin, Status
+from harvestman.frontier.book import RobotsBook
+from harvestman.model import FailureKind, HostKey, Instant, Origin, Partition, RobotsRecord, Status
 from harvestman.policy.urls import host_of, origin_of, path_of
+from harvestman.ports import Changes
 
 
 def moved(target: str) -> Reply:
@@ -205,3 +207,24 @@ async def test_a_robots_txt_whose_new_home_is_down_forbids_everything(state: Roc
     assert record is not None
     assert "down.test is on the sick list" in record.reason
     assert HostKey("down.test") not in drive.frontier._residents, "it does not take up a place meanwhile"
+
+
+@in_a_loop
+async def test_the_book_holds_so_many_bytes_of_rules_and_finds_the_others_on_disk(state: RocksState) -> None:
+    book = RobotsBook(state, "harvestman", most_bytes=2_500)
+    partition, now = Partition(1), Instant(100.0)
+    origins = [Origin(f"https://h{number}.test") for number in range(3)]
+    records = [
+        RobotsRecord(origin, b"User-agent: *\nDisallow: /private/\n".ljust(1_000, b"#"), now, now, Instant(1e9))
+        for origin in origins
+    ]
+    for record in records:
+        book.learn(record)
+    assert [await book.record(partition, origin) is not None for origin in origins] == [False, True, True]
+    await state.commit(Changes(robots={origins[0]: (partition, records[0])}))
+    _, entry = await book.standing(partition, origins[0], now)
+    assert entry is not None, "read again from disk"
+    assert not entry.rules.verdict("/private/x").allowed
+    assert [await book.record(partition, origin) is not None for origin in origins] == [True, False, True]
+    huge = RobotsRecord(Origin("https://huge.test"), b"#" * 5_000, now, now, Instant(1e9))
+    assert book.learn(huge).record is huge, "one is always held, however large"
