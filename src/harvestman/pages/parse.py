@@ -11,7 +11,7 @@ from turbohtml import Document, Namespace
 from harvestman.model import Data, Parsed
 from harvestman.policy.urls import Base
 
-from .charset import MAX_WIDE, decode
+from .charset import decode, most_of
 from .directives import Directives, from_header
 from .links import LinkSet, base_of, collect
 from .metadata import read_data, read_meta
@@ -35,7 +35,7 @@ def parse(body: bytes, content_type: str, url: str, *, x_robots_tag: str = "", a
         return Parsed(kind, noindex=header.noindex, nofollow=header.nofollow, data=Data(asks=sorted(header.others)))
     body, whole = _cut(body), len(body)
     text, charset = decode(body, content_type)
-    cut = ["size"] if whole > (MAX_WIDE if charset.startswith("utf-16") else MAX_BYTES) else []
+    cut = ["size"] if whole > (most_of(charset) or MAX_BYTES) else []
     if kind == "html":
         return _page(text, body, charset, url, header, agent.strip().lower(), cut)
     page = Parsed(kind, charset, noindex=header.noindex, nofollow=header.nofollow, cut=", ".join(cut))
