@@ -40,6 +40,7 @@ from harvestman.model import (
     UrlRecord,
     Visit,
 )  # fmt: skip
+from harvestman.pages.directives import from_header
 from harvestman.pages.language import language
 from harvestman.pages.parse import parse
 from harvestman.pages.sitemap import looks_like, read, sources
@@ -496,7 +497,9 @@ def _parsed(taken: Taken, content_type: str, asked: str, agent: str) -> Parsed:
         return parse(taken.body, content_type, taken.lease.url, x_robots_tag=asked, agent=agent)
     except Exception as error:
         print(f"cannot read {taken.lease.url}: {error!r}", file=sys.stderr, flush=True)
-        return Parsed("other", cut=f"fault: {type(error).__name__}")
+        header = from_header(asked, agent)
+        fault = f"fault: {type(error).__name__}"
+        return Parsed("other", noindex=header.noindex, nofollow=header.nofollow, cut=fault)
 
 
 def page_of(taken: Taken, answer: Response, parsed: Parsed, content_type: str) -> Page:

@@ -337,7 +337,7 @@ def test_a_sync_that_waits_while_a_file_is_full_finds_the_new_one(
 
     write(store, answer())
     with monkeypatch.context() as patch:
-        patch.setattr("harvestman.store.warc._sync_directory", lambda directory: None)
+        patch.setattr("harvestman.store.warc.sync_directory", lambda directory: None)
         patch.setattr("harvestman.store.warc.os.close", watched)
         write(store, answer())
     store.sync()

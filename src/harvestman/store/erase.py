@@ -25,6 +25,7 @@ import zstandard
 from harvestman.errors import StateError
 from harvestman.model import Instant, Page
 
+from .files import sync_directory
 from .frames import frames
 from .records import record, warc_date
 
@@ -130,11 +131,3 @@ def erase_pages(path: Path, gone: Callable[[Page], bool], redo: Redo) -> int:
             count += len(pages) - len(kept)
             redo.put(path, frame.start, frame_with(kept, frame.end - frame.start))
     return count
-
-
-def sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,7 +1,8 @@
-"""The names of WARC files: prefix, time, serial."""
+"""The names of WARC files (prefix, time, serial), and directories made to keep what is in them."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -18,3 +19,12 @@ def serial_of(path: Path) -> int:
     """The serial number in a file's name, -1 when it has none."""
     name = _NAME.fullmatch(path.name)
     return int(name[2]) if name else -1
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names of new and removed files survive a power cut."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

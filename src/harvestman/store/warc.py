@@ -17,7 +17,7 @@ from pathlib import Path
 from harvestman.model import Instant, RecordRef, Response
 
 from . import records
-from .files import serial_of, warc_files
+from .files import serial_of, sync_directory, warc_files
 from .members import compressed, stored
 from .replay import read, replay
 
@@ -191,7 +191,7 @@ class WarcWriter:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         self._file = os.open(self._directory / self._name, flags, 0o644)
         self._length = 0
-        _sync_directory(self._directory)
+        sync_directory(self._directory)
         fields = (
             ("WARC-Type", "warcinfo"),
             ("WARC-Record-ID", self._next_id()),
@@ -204,11 +204,3 @@ class WarcWriter:
     def _next_id(self) -> str:
         self._count += 1
         return f"<urn:uuid:{self._ids}{self._count:012x}>"
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

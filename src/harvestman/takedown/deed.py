@@ -15,7 +15,8 @@ from harvestman.mend import BATCH, StillCrawl, rows_of
 from harvestman.model import Instant, JobTally, SiteRecord, Status, UrlId, UrlRecord, Visit
 from harvestman.policy.blocklist import Which
 from harvestman.ports import Content, Near
-from harvestman.store.erase import Redo, erase_pages, filler, sync_directory
+from harvestman.store.erase import Redo, erase_pages, filler
+from harvestman.store.files import sync_directory
 
 from .proof import Row, is_cleared
 from .survey import Found, GonePage, Last
