@@ -520,11 +520,11 @@ async def test_a_page_that_cannot_be_read_is_kept_and_does_not_end_the_worker(
         raise ValueError("not enough values to unpack")
 
     monkeypatch.setattr("harvestman.harvest.parse", broken)
-    crawl = Small(state, tmp_path, table({"https://a.test/": page(PROSE)}))
+    crawl = Small(state, tmp_path, table({"https://a.test/": page(PROSE, x_robots_tag="noindex")}))
     await crawl.add("https://a.test/")
     await crawl.run()
     assert (await crawl.record("https://a.test/")).status is Status.FETCHED
-    assert [(found.url, found.text, found.cut) for found in crawl.pages] == [
-        ("https://a.test/", "", "fault: ValueError")
-    ]
+    [found] = crawl.pages
+    assert (found.url, found.text, found.cut) == ("https://a.test/", "", "fault: ValueError")
+    assert found.noindex, "what its head asked for is known all the same"
     assert "cannot read https://a.test/: ValueError('not enough values to unpack')" in capsys.readouterr().err
