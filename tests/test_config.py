@@ -197,6 +197,9 @@ def test_the_name_we_give_says_who_answers_for_us() -> None:
 ASKED_FOR = {
     "traps.url_length": 2_048,
     "limits.max_hops": 5,
+    "render.share": 0.1,
+    "render.seconds": 10.0,
+    "render.recycle": 100,
     "limits.max_depth": 20,
     "limits.connect": 5.0,
     "limits.first_byte": 10.0,

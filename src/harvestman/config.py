@@ -124,6 +124,20 @@ class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RSS and Atom."""
 
 
+class Render(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Pages that are built by scripts, read as a browser shows them. Times in seconds."""
+
+    share: float = 0.1
+    """Of the crawl's time, for the browser of each worker: its CPU time may be this part of what passes while there is
+    other work. 0 leaves such pages as they come."""
+    seconds: Seconds = Seconds(10.0)
+    """Longest time for a page in the browser."""
+    recycle: int = 100
+    """Pages after which the browser is started anew."""
+    browser: str = ""
+    """The program: Chromium or one of its kin; empty for the one that is found."""
+
+
 class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is taken from a server."""
 
@@ -301,6 +315,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recrawl: Recrawl = Recrawl()
     sources: Sources = Sources()
     fetch: Fetch = Fetch()
+    render: Render = Render()
     proxies: tuple[Proxy, ...] = ()
     egress: Egress = Egress()
     regions: tuple[Region, ...] = ()
@@ -362,8 +377,8 @@ _REGION = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _TAKEN = frozenset(
     {
-        *("blocked.jsonl", "corpus", "corpus.part", "crawl.json", "erasing", "export", "graph", "holds.jsonl"),
-        *("jobs", "lock", "logs", "pages", "query", "regions", "removed.jsonl", "removing.jsonl", "seen"),
+        *("blocked.jsonl", "browser", "corpus", "corpus.part", "crawl.json", "erasing", "export", "graph"),
+        *("holds.jsonl", "jobs", "lock", "logs", "pages", "query", "regions", "removed.jsonl", "removing.jsonl", "seen"),
         *("settings.json", "state", "takedowns.jsonl", "warc"),
     }
 )
@@ -532,6 +547,12 @@ def _ways_out(config: Config) -> _Checks:
     yield from ((True, f"regions: {words}") for words in _regional_faults(config))
 
 
+def _browser(render: Render) -> _Checks:
+    yield not 0 <= render.share <= 1, "render.share must be between 0 (no browser) and 1"
+    yield not 0 < render.seconds <= 600, "render.seconds must be above 0 and at most 600"
+    yield render.recycle < 1, "render.recycle must be at least 1"
+
+
 def _deletions(rules: Iterable[Retention]) -> _Checks:
     for rule in rules:
         yield not 0 < rule.older_than < inf, "retention.older_than must be above 0"
@@ -549,6 +570,7 @@ def check(config: Config) -> Config:
         _allowances(config.budget, config.limits, config.watch),
         _choices(config.traps, config.recrawl),
         _ways_out(config),
+        _browser(config.render),
         _deletions(config.retention),
     )
     for bad, words in checks:

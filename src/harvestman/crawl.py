@@ -22,6 +22,7 @@ from harvestman.harvest import Handed, Harvest, Taken
 from harvestman.model import Answer, Failure, FailureKind, Instant, Lease, Origin, Page, Response, Status, Tally
 from harvestman.policy import outcomes
 from harvestman.ports import Bus, Changes, Clock, State
+from harvestman.rendering import Rendering
 from harvestman.store.pages import PageLog
 from harvestman.store.warc import WarcWriter
 
@@ -48,7 +49,7 @@ class Crawler:
     def __init__(
         self, *, config: Config, clock: Clock, state: State, bus: Bus, frontier: Frontier, asking: Asking,
         harvest: Harvest, dispatch: Dispatch, warc: WarcWriter, log: PageLog, tally: Tally,
-        keeper: Keeper, see: SeePage | None = None,
+        rendering: Rendering, keeper: Keeper, see: SeePage | None = None,
     ) -> None:  # fmt: skip
         self._config = config
         self._clock = clock
@@ -58,6 +59,7 @@ class Crawler:
         self._asking = asking
         self._harvest = harvest
         self._dispatch = dispatch
+        self._rendering = rendering
         self._warc = warc
         self._log = log
         self._keeper = keeper
@@ -106,6 +108,7 @@ class Crawler:
                 await self._take_robots(lease, answer)
         handed: list[Handed] = [(lease, lease.record, answer, None) for lease, answer in answers if lease.record]
         group = await self._take_pages(handed) if handed else []
+        group += await self._take_shown(now)
         while self._frontier.unlisted:
             await self._list(*self._frontier.unlisted.pop())
         if now >= self._ripe_at:
@@ -113,10 +116,12 @@ class Crawler:
             await self._frontier.ripen(now)
             if not self.draining:
                 self._asking.expect(now)
+                await self._show_pages(now)
         parcels = self._bus.receive(GROUP)
         self.tally.received += len(parcels)
         self.idle = self.idle and not (answers or parcels or self._asking.under_way)
         self.tally.discovered += await self._dispatch.take_in(parcels, now)
+        self._rendering.told(self._dispatch.answered())
         await self._commit(now)
         if parcels:
             await self._bus.acknowledge()
@@ -128,7 +133,25 @@ class Crawler:
             self._asking.pages -= 1
             visit, chance = taken.visit(), self._harvest.chance()
             self._frontier.settle(taken.lease, taken.answer, taken.decision, visit, chance, taken.news)
+            if taken.scripted or taken.record.render is not None:
+                self._rendering.want(taken)
         await self._keep(group)
+        return group
+
+    async def _show_pages(self, now: Instant) -> None:
+        """Have the browser go on, and what it lacks asked for."""
+        idle = not (self._asking.under_way or self._frontier.counts()["ready"])
+        self.tally.discovered += await self._dispatch.route(await self._rendering.look(now, idle), now)
+
+    async def _take_shown(self, now: Instant) -> list[Taken]:
+        """What the browser made of a page."""
+        if not self._rendering.ready:
+            return []
+        group, asks = await self._rendering.take(now)
+        self._harvest.contents = {}
+        await self._keep(group)
+        self.tally.discovered += await self._dispatch.route(asks, now)
+        self._ripe_at = now  # its place is free
         return group
 
     async def _keep(self, group: list[Taken]) -> None:
@@ -188,6 +211,8 @@ class Crawler:
 
     async def recovered(self, group: list[Taken]) -> None:
         """Finish what an earlier process began: pages it stored but did not take in, links it did not deliver."""
+        for taken in group:
+            self._rendering.want(taken)
         await self._keep(group)
         now = self._clock.now()
         self.tally.discovered += await self._dispatch.take_back(now)
@@ -211,11 +236,12 @@ class Crawler:
 
     def _mark(self, changes: Changes) -> None:
         self.tally.blocked = self._frontier.staging.blocked
+        self.tally.unrendered = self._rendering.waiting
         self.tally.requests += self._asking.requests
         self.tally.dns_hits += self._asking.known
         self.tally.dns_misses += self._asking.waited
         self._asking.requests = self._asking.known = self._asking.waited = 0
-        if self._asking.alerts:
+        if self._asking.alerts or self._rendering.alerts:
             self._alert()
         self.tally.traps = self._frontier.intake.trapped
         self.tally.jobs = jobs = self._frontier.staging.jobs
@@ -230,10 +256,11 @@ class Crawler:
 
     def _alert(self) -> None:
         """To whoever looks at the crawl, and to the log."""
-        for words in self._asking.alerts:
+        alerts = self._asking.alerts + self._rendering.alerts
+        for words in alerts:
             print(f"alert: {words}", file=sys.stderr, flush=True)
-        self.tally.alerts = [*self.tally.alerts, *self._asking.alerts][-ALERTS:]
-        self._asking.alerts = []
+        self.tally.alerts = [*self.tally.alerts, *alerts][-ALERTS:]
+        self._asking.alerts, self._rendering.alerts = [], []
 
     async def _sync(self) -> None:
         """From the kernel to the disk, now and then: raw records first."""
@@ -250,7 +277,8 @@ class Crawler:
             return self.draining
         self._still_at = now + STILL_EVERY
         under_way = self._dispatch.under_way
-        waits = await self._frontier.horizon() > now + self._config.limits.patience
+        ahead = min(await self._frontier.horizon(), await self._rendering.horizon())
+        waits = ahead > now + self._config.limits.patience
         self.idle = not under_way and waits and not self._config.recrawl.keep
         return self.idle or (not under_way and self.allowance <= 0)
 
@@ -268,6 +296,7 @@ class Crawler:
     async def close(self) -> None:
         """Everything to disk, in order: raw records, state, the seen-filter."""
         await self._asking.close()
+        await self._rendering.close()
         await self._bus.close()
         if self._syncing is not None:
             await self._syncing

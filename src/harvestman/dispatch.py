@@ -8,7 +8,7 @@ import msgspec
 
 from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Routed, Router
-from harvestman.model import Discovery, Instant, Partition
+from harvestman.model import ANSWER, Discovery, Instant, Partition
 from harvestman.ports import Bus, Changes, Parcel, Roster, State
 
 TAKEN_BACK = 1_000_000
@@ -30,6 +30,8 @@ class Dispatch:
         self._bus = bus
         self._state = state
         self._outgoing: dict[Partition, list[Discovery]] = {}
+        self._answers: list[Discovery] = []
+        """What became of the resources that our pages asked for."""
         self._backlog = True
         """The outbox may hold parcels the bus has not seen: from an earlier process, or for want of room."""
 
@@ -37,10 +39,12 @@ class Dispatch:
         """Take in what is ours, keep the rest for the next commit; returns how many of ours were new."""
         mine: list[Routed] = []
         for routed in links:
-            if self._roster.owns(routed.partition):
-                mine.append(routed)
-            else:
+            if not self._roster.owns(routed.partition):
                 self._outgoing.setdefault(routed.partition, []).append(routed.found)
+            elif routed.found.kind == ANSWER:
+                self._answers.append(routed.found)
+            else:
+                mine.append(routed)
         new = await self._frontier.add(mine, now) if mine else 0
         led_on = self._frontier.intake.led_on()
         # At most as often as there are hops to a redirect.
@@ -51,6 +55,11 @@ class Dispatch:
         for parcel in parcels:
             new += await self.route([self._router.route(found) for found in _decode(parcel.body)], now)
         return new
+
+    def answered(self) -> list[Discovery]:
+        """The answers that came since the last time."""
+        taken, self._answers = self._answers, []
+        return taken
 
     async def take_back(self, now: Instant) -> int:
         """Parcels in the outbox that have become our own, because partitions moved."""

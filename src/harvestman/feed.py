@@ -18,7 +18,7 @@ import msgspec
 
 from harvestman.config import Limits, Retry
 from harvestman.errors import UsageError
-from harvestman.model import LISTING, Page, RecordRef, Status, UrlRecord
+from harvestman.model import LISTING, RESOURCE, Page, RecordRef, Status, UrlRecord
 from harvestman.policy.outcomes import decide
 from harvestman.policy.urls import key, url_hash
 from harvestman.removals import Removals
@@ -124,7 +124,7 @@ async def _event(view: View, files: Files, stored: Stored, cursor: Cursor) -> Ev
     page, response = stored.page, stored.response
     url = page.url if page else response.url if response else ""
     record = await view.record(url)
-    if record is not None and record.kind == LISTING:
+    if record is not None and record.kind in (LISTING, RESOURCE):
         return None
     if page is not None:
         if stored.ref is None:
@@ -150,6 +150,8 @@ def _remembered(files: Files, page: Page, record: UrlRecord | None) -> RecordRef
 
 def _page_change(page: Page, record: UrlRecord | None) -> str:
     """Of a page that changed more than once, versions before the last two cannot be told apart: 'changed'."""
+    if page.rendered:
+        return "changed"  # it was told as its server sent it before
     changes = record.change.changes if record and record.change else 0
     latest = record is not None and record.visit is not None and record.visit.digest.hex() == page.digest
     return "changed" if changes > 1 or (changes and latest) else "new"

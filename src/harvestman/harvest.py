@@ -22,6 +22,7 @@ from harvestman.fetch.heads import readable
 from harvestman.frontier.routing import Routed, Router
 from harvestman.model import (
     LISTING,
+    RESOURCE,
     Answer,
     Discovery,
     Failure,
@@ -43,13 +44,16 @@ from harvestman.model import (
 from harvestman.pages.directives import from_header
 from harvestman.pages.language import language
 from harvestman.pages.parse import parse
+from harvestman.pages.scripted import needs_browser
 from harvestman.pages.sitemap import looks_like, read, sources
 from harvestman.policy import budget, refresh, traps
 from harvestman.policy.copies import Print
 from harvestman.policy.importance import PAGE, Grains, Importance, rank, share
 from harvestman.policy.outcomes import Decision, decide, excused, refreshed
+from harvestman.policy.rendering import PERHAPS
 from harvestman.policy.urls import Base, host_of
 from harvestman.ports import Content, Jobs, State
+from harvestman.store.records import CONVERTED
 from harvestman.store.records import sha256 as payload_digest
 from harvestman.store.warc import WarcWriter
 
@@ -85,10 +89,17 @@ class Taken:
     links: list[Routed] = field(default_factory=list)
     share: float = 0.0
     """What each of its links was given."""
+    scripted: str = ""
+    """Why it needs a browser."""
+    rendered: bool = False
+    """It comes from the browser, not from its server."""
 
     def count(self, tally: Tally) -> int:
         """Add it to the tally; 1 when it is a page."""
-        status, listing = self.decision.status, self.record.kind == LISTING
+        status, listing = self.decision.status, self.record.kind in (LISTING, RESOURCE)
+        if self.rendered:
+            tally.rendered += 1
+            return 0
         if isinstance(self.answer, Response):
             tally.bytes += len(self.answer.body)
         if self.decision.error and not (listing and status is Status.GONE):  # few sites have a sitemap
@@ -230,7 +241,7 @@ class Harvest:
         else:
             taken.body = body
             taken.digest = sha256(body).digest()
-            if "content-encoding" in answer.headers and taken.record.kind != LISTING:
+            if "content-encoding" in answer.headers and taken.record.kind not in (LISTING, RESOURCE):
                 self._look_inside(taken, answer.headers.get("content-type", ""))
 
     def _look_inside(self, taken: Taken, content_type: str) -> None:
@@ -244,7 +255,7 @@ class Harvest:
 
     def _recognise(self, taken: Taken, content: Content | None) -> None:
         """Is it an exact duplicate, of something stored before or earlier in the group?"""
-        if content is None or not taken.body:
+        if content is None or not taken.body or taken.record.kind == RESOURCE:
             return
         if content.url != taken.record.url:
             taken.original = content
@@ -269,10 +280,13 @@ class Harvest:
                 answer, refers_to_uri=original.url, refers_to_date=original.at, payload_digest=digest
             )
         else:
-            taken.ref = self._warc.write(answer, digest=digest, payload_digest=taken.payload)
+            kind = RESOURCE if taken.record.kind == RESOURCE else ""
+            taken.ref = self._warc.write(answer, digest=digest, payload_digest=taken.payload, kind=kind)
 
     def _read(self, taken: Taken) -> list[Link]:
         """What the answer holds or leads to; the links that are to be followed."""
+        if taken.record.kind == RESOURCE:
+            return []
         if taken.decision.status is Status.FETCHED and taken.digest and not taken.unchanged:
             return self._read_page(taken)
         if taken.decision.target:
@@ -293,10 +307,39 @@ class Harvest:
         parsed = _parsed(taken, kind, headers.get("x-robots-tag", ""), agent)
         if (parsed.refresh is not None or "refresh" in headers) and self._leads_on(taken, parsed, headers):
             return []
-        self._know(taken, answer, taken.ref)
+        if self._config.render.share:
+            taken.scripted = needs_browser(parsed, taken.body)
+        if taken.scripted and not taken.scripted.startswith(PERHAPS):
+            # Many addresses have this shell, and what is in it is another thing at each of them.
+            parsed.simhash = 0
+        else:
+            self._know(taken, answer, taken.ref)
         taken.page = page_of(taken, answer, parsed, kind)
         taken.print = Print(parsed.simhash, parsed.weak, parsed.sample) if parsed.simhash else None
         return [] if parsed.nofollow else parsed.links
+
+    async def rendered(
+        self, lease: Lease, record: UrlRecord, html: str, leads_to: str, asked: str, at: Instant
+    ) -> Taken:
+        """A page as a browser showed it, stored and read like one that came so.
+
+        `leads_to`: where its scripts wanted to go; `asked`: its X-Robots-Tag.
+        """
+        body = html.encode("utf-8", "replace")
+        answer = Response(lease.url, 200, b"", {"content-type": CONVERTED}, body, "", at, at, at)
+        taken = Taken(lease, record, answer, Decision(Status.FETCHED, "ok"), body, sha256(body).digest(), rendered=True)
+        taken.ref = self._warc.write_conversion(lease.url, at, body, taken.digest.hex())
+        parsed = _parsed(taken, CONVERTED, asked, self._config.agent.lower())
+        page = taken.page = page_of(taken, answer, parsed, CONVERTED)
+        page.language = language(page.text)
+        page.rendered = True
+        if leads_to and (target := Base(lease.url).resolve(leads_to)) is not None:
+            parsed.links.append(Link(target, kind="refresh"))
+        if parsed.simhash:
+            taken.print = Print(parsed.simhash, parsed.weak, parsed.sample)
+            await self.copying.compare([(page, taken.print, record)])
+        self._follow(taken, [] if parsed.nofollow else parsed.links)
+        return taken
 
     def _know(self, taken: Taken, answer: Response, ref: RecordRef) -> None:
         """Its content is known from now on: whatever has the same is a duplicate of this."""
@@ -352,7 +395,7 @@ class Harvest:
         if len(found) * traps.FARM_LINKS > self._config.traps.fan_out:
             found, worth = self._trimmed(taken, found)
         else:
-            worth = share(_to_give(record), len(found))
+            worth = share(_to_give(taken), len(found))
         taken.share = first = worth / PAGE
         lately = self._lately(job)
         lately.fetched(taken.lease.url)
@@ -388,9 +431,9 @@ class Harvest:
         foreign = sum(self._router.place(host_of(link.url))[1] != here for link in found)
         fan = traps.fan_out(foreign, len(found), self._config.traps)
         if fan is None:
-            return found, share(_to_give(taken.record), len(found))
+            return found, share(_to_give(taken), len(found))
         self._fanned[fan.name] = self._fanned.get(fan.name, 0) + 1
-        return found[: fan.keep], share(_to_give(taken.record) if fan.important else 0.0, len(found))
+        return found[: fan.keep], share(_to_give(taken) if fan.important else 0.0, len(found))
 
     def _lately(self, job: int) -> Importance:
         met = self._met.pop(job, None) or Importance(self._config.memory.recent_links)
@@ -409,7 +452,7 @@ class Harvest:
             return False
         since = record.change.looked if record.change else Instant(0.0)
         spoken_for = {self._site(url) for url in (taken.lease.url, record.via) if "://" in url}  # via may be "seed"
-        told, worth = self._lately(record.job).told, share(_to_give(record), len(listing.links) or 1)
+        told, worth = self._lately(record.job).told, share(_to_give(taken), len(listing.links) or 1)
         for link in listing.links:
             cash, site = told(link.url, worth), self._site(link.url)
             # A date that is news is passed on however often the link was met.
@@ -486,9 +529,11 @@ def _no_two_alike(group: list[Taken]) -> tuple[list[Taken], list[Taken]]:
     return first, others
 
 
-def _to_give(record: UrlRecord) -> float:
+def _to_give(taken: Taken) -> float:
     """What a page has for its links: its rank, once; given at every visit, importance would grow without end."""
-    return rank(record.cash, record.kind == "seed") if record.change is None else 0.0
+    record = taken.record
+    given = record.render is not None and record.render.done > 0 if taken.rendered else record.change is not None
+    return 0.0 if given else rank(record.cash, record.kind == "seed")
 
 
 def _parsed(taken: Taken, content_type: str, asked: str, agent: str) -> Parsed:

@@ -95,6 +95,10 @@ class Layout:
     def state(self, index: int) -> Path:
         return self.data / "state" / f"w{index:02d}"
 
+    def browser(self, index: int) -> Path:
+        """What a worker's browser needs while it runs."""
+        return self.data / "browser" / f"w{index:02d}"
+
     @staticmethod
     def worker(index: int) -> str:
         return f"w{index:02d}"

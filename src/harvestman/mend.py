@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 
 def rows_of(url: UrlId, record: UrlRecord) -> list[Row]:
-    """Where a URL may wait, the place to put it first; empty when it waits for nothing."""
+    """Where a URL may wait to be asked for, the place to put it first; empty when it waits for nothing."""
     if record.status is Status.PENDING:
         return [dated_row("due", record.due, url) if record.due > 0 else queue_row(host_of(record.url), url, record)]
     if record.status in VISITED_AGAIN and record.due > 0:
@@ -73,6 +73,11 @@ def rows_of(url: UrlId, record: UrlRecord) -> list[Row]:
         queue = queue_row(host_of(record.url), url, record)
         return [dated_row("revisit", record.due, url), queue, dated_row("due", record.due, url)]
     return []
+
+
+def render_rows(url: UrlId, record: UrlRecord) -> list[Row]:
+    """Where a page waits for a browser, if it does."""
+    return [dated_row("render", record.render.due, url)] if record.render and record.render.due > 0 else []
 
 
 def difference(wanted: Sequence[list[Row]], held: Sequence[list[bool]]) -> tuple[list[Row], list[Row]]:
@@ -150,6 +155,7 @@ class Mended(msgspec.Struct):
     queued: int = 0
     retries: int = 0
     revisits: int = 0
+    renders: int = 0
     missing: int = 0
     """URLs that were to wait and did so nowhere."""
     stale: int = 0
@@ -402,6 +408,7 @@ async def _put_missing(state: RocksState, found: Mended, write: bool, tell: Tell
     held = highest = 0
     for batch in _batches(state.url_rows()):
         wanted = [rows_of(url, record) for url, record in batch]
+        wanted += [rows for url, record in batch if (rows := render_rows(url, record))]
         flat = [row for rows in wanted for row in rows]
         here = iter(state.holding(flat) if write or not found.unreadable else _blind(state, flat, found))
         known = [list(islice(here, len(rows))) for rows in wanted]
@@ -413,6 +420,7 @@ async def _put_missing(state: RocksState, found: Mended, write: bool, tell: Tell
         found.missing += len(missing)
         found.stale += len(surplus)
         found.hidden += await _hidden(state, batch)
+        found.urls += len(batch)
         _add(found, wanted)
         if found.urls // TELL_EVERY > (found.urls - len(batch)) // TELL_EVERY:
             tell(found.urls)
@@ -427,11 +435,11 @@ def _blind(state: RocksState, rows: list[Row], found: Mended) -> list[bool]:
 
 
 def _add(found: Mended, wanted: list[list[Row]]) -> None:
-    found.urls += len(wanted)
     families = [rows[0][0] for rows in wanted if rows]
     found.queued += families.count("queue")
     found.retries += families.count("due")
     found.revisits += families.count("revisit")
+    found.renders += families.count("render")
 
 
 async def _hidden(state: RocksState, batch: list[tuple[UrlId, UrlRecord]]) -> int:
@@ -457,7 +465,7 @@ async def _drop_stale(state: RocksState, found: Mended, write: bool) -> None:
             stale = [
                 row
                 for row, record in zip(batch, records, strict=True)
-                if record is None or row not in rows_of(id_in(row), record)
+                if record is None or row not in (*rows_of(id_in(row), record), *render_rows(id_in(row), record))
             ]
             found.stale += len(stale)
             if write and stale:

@@ -29,6 +29,10 @@ BUCKETS = 8
 """Priority buckets, 0 the most urgent."""
 LISTING = "sitemaps"
 """The `Link.kind` of a sitemap file, as against a page that one lists ("sitemap")."""
+RESOURCE = "resource"
+"""The kind of what a page's scripts ask for: fetched and stored like a page, but none."""
+ANSWER = "answer"
+"""The kind of what is told back to the page that asked for a resource."""
 
 
 class Status(enum.IntEnum):
@@ -135,7 +139,7 @@ class Request:
     robots: bool = False
     """A robots.txt request: TLS is verified, any content type is taken, a long body is cut, not refused."""
     listing: bool = False
-    """A sitemap: any content type is taken."""
+    """A sitemap or a resource: any content type is taken."""
     etag: str = ""
     last_modified: str = ""
     route: Route = DIRECT
@@ -272,6 +276,8 @@ class Page(msgspec.Struct):
     data: Data = msgspec.field(default_factory=Data)
     cut: str = ""
     """As `Parsed.cut`."""
+    rendered: bool = False
+    """It was read as its scripts had built it in a browser."""
 
 
 class RecordRef(msgspec.Struct, array_like=True, frozen=True):
@@ -328,6 +334,36 @@ class Attempt(msgspec.Struct, array_like=True, frozen=True):
     reason: str
 
 
+class Learned(msgspec.Struct, array_like=True, frozen=True):
+    """What a site's pages have taught in the browser."""
+
+    rendered: int = 0
+    gained: int = 0
+    """Those that brought notably more than the raw page had."""
+
+
+class Render(msgspec.Struct, array_like=True):
+    """How far the rendering of a page is (`rendering`)."""
+
+    since: Instant
+    """When it was last asked for."""
+    due: Instant = Instant(0.0)
+    """When it is looked at again; 0 when there is nothing to do."""
+    rounds: int = 0
+    """Times in the browser since it was asked for."""
+    wants: list[str] = msgspec.field(default_factory=list)
+    """The resources it waits for ..."""
+    asked: Instant = Instant(0.0)
+    """... and when they were first asked for."""
+    text: int = 0
+    links: int = 0
+    """How many characters and links it has without a browser."""
+    done: Instant = Instant(0.0)
+    """When it was rendered last; 0 for never."""
+    outcome: str = ""
+    """What came of that: ok, or why not."""
+
+
 class UrlRecord(msgspec.Struct, array_like=True):
     """All we durably know of one URL. Queues and schedules can be rebuilt from these alone."""
 
@@ -359,6 +395,8 @@ class UrlRecord(msgspec.Struct, array_like=True):
     """The attempts that failed since the last that did not."""
     behind: tuple[str, ...] = ()
     """The redirects that led to it, the first one first: by them a loop is known."""
+    render: Render | None = None
+    """For a page that needs a browser."""
 
 
 class HostRecord(msgspec.Struct, array_like=True):
@@ -453,6 +491,7 @@ class SiteRecord(msgspec.Struct, array_like=True, weakref=True):
     """Of the server that answered last; kept where there are regions."""
     reach: dict[str, Reach] = msgspec.field(default_factory=dict)
     """From each region that has asked it, by name."""
+    render: Learned = Learned()
 
 
 class RobotsRecord(msgspec.Struct, array_like=True):
@@ -489,6 +528,8 @@ class Discovery(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """When a sitemap or feed says that it changed last."""
     behind: tuple[str, ...] = ()
     """The redirects that led to it, the first one first."""
+    ref: RecordRef | None = None
+    """In an answer: where the resource lies; None when it cannot be had."""
 
 
 @dataclass(slots=True)
@@ -572,6 +613,10 @@ class Tally(msgspec.Struct):
     """URLs that need no further request, those that robots.txt forbids not counted."""
     received: int = 0
     """Parcels of links from other workers."""
+    rendered: int = 0
+    """Pages read as a browser shows them, each time counted ..."""
+    unrendered: int = 0
+    """... and those that wait for it."""
     errors: dict[str, int] = msgspec.field(default_factory=dict)
     traps: dict[str, int] = msgspec.field(default_factory=dict)
     """URLs refused as part of a trap, by its name; for 'fan-out' and 'link farm', pages with too many links."""
@@ -592,6 +637,8 @@ class Tally(msgspec.Struct):
             "discovered",
             "settled",
             "received",
+            "rendered",
+            "unrendered",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for word, count in other.errors.items():

@@ -92,6 +92,9 @@ class Changes:
     revisit: list[tuple[Instant, UrlId]] = field(default_factory=list)
     """Next visits of pages that we have."""
     unrevisit: list[tuple[Instant, UrlId]] = field(default_factory=list)
+    render: list[tuple[Instant, UrlId]] = field(default_factory=list)
+    """Pages that are to be looked at in a browser."""
+    unrender: list[tuple[Instant, UrlId]] = field(default_factory=list)
     hosts: dict[HostKey, tuple[Partition, HostRecord]] = field(default_factory=dict)
     sites: dict[SiteKey, tuple[Partition, SiteRecord]] = field(default_factory=dict)
     robots: dict[Origin, tuple[Partition, RobotsRecord]] = field(default_factory=dict)
@@ -116,7 +119,7 @@ class State(Protocol):
     3. `window` returns a host's entries of one bucket in sequence order, starting at the given sequence number, and
        costs the same however many entries before it were removed.
     4. `records` is exact: a record for every URL that was committed, and for no other.
-    5. `due` and `revisits` return entries in order of time, none later than asked.
+    5. `due`, `revisits` and `renders` return entries in order of time, none later than asked.
     6. `waiting_hosts` visits every host with a queued entry, in a fixed order, resumable after any host.
     7. Reads see every earlier commit.
     8. `near` finds, among the SimHashes committed last (how many is fixed beforehand), every one that differs from the
@@ -129,6 +132,7 @@ class State(Protocol):
     ) -> list[Pending]: ...
     async def due(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]: ...
     async def revisits(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]: ...
+    async def renders(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]: ...
     async def sites(self, names: Sequence[tuple[Partition, SiteKey]]) -> list[SiteRecord | None]: ...
     async def hosts(self, names: Sequence[tuple[Partition, HostKey]]) -> list[HostRecord | None]: ...
     async def waiting_hosts(

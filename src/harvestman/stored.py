@@ -164,7 +164,7 @@ class _Logged(NamedTuple):
 
 
 def walk(files: Files, place: Place) -> Iterator[Stored]:
-    """Everything behind a place: every response and revisit in the order it was written, with its page if it is one.
+    """Everything behind a place: every response, revisit and rendered page as written, with its page if it is one.
 
     A page whose record is gone comes by itself. robots.txt files are left out.
     """
@@ -172,7 +172,7 @@ def walk(files: Files, place: Place) -> Iterator[Stored]:
     coming = _logged(files.logs, place)
     for file, member in _raw(files.warcs, place):
         fields, block = parse_record(member.data)
-        if fields.get("warc-type") not in ("response", "revisit") or _is_robots(fields):
+        if fields.get("warc-type") not in ("response", "revisit", "conversion") or _is_robots(fields):
             continue
         end = member.offset + member.length
         while len(ahead) < LOOK_AHEAD and (logged := next(coming, None)) is not None:

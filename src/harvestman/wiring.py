@@ -42,6 +42,8 @@ from harvestman.policy.guard import Guard
 from harvestman.policy.regions import Rules
 from harvestman.ports import Changes
 from harvestman.recover import replayed
+from harvestman.render.browser import Browser, find_browser
+from harvestman.rendering import Rendering
 from harvestman.seeding import Seeding
 from harvestman.store.pages import PageLog
 from harvestman.store.warc import WarcWriter, replay
@@ -164,6 +166,18 @@ def _asking(config: Config, frontier: Frontier, clock: WallClock) -> Asking:
     return Asking(frontier, resolver, guard, _fetcher(config, guard, clock.now), clock, config.watch)
 
 
+def _browser(config: Config, layout: Layout, index: int) -> Browser | None:
+    """None when no page is to be rendered, or no browser is found."""
+    render = config.render
+    path = find_browser(render.browser) if render.share else None
+    if path is None:
+        return None
+    return Browser(
+        path, layout.browser(index), seconds=render.seconds, recycle=render.recycle,
+        user_agent=config.user_agent(__version__),
+    )  # fmt: skip
+
+
 async def open_crawler(
     config: Config, *, index: int = 0, sockets: Path | None = None, accept: AcceptUrl | None = None,
     see: SeePage | None = None, seed: int | None = None,
@@ -201,9 +215,13 @@ async def open_crawler(
         bus = SocketBus(sockets, facts.workers, index, roster.owner)
         await bus.open()
     dispatch = Dispatch(frontier, router, roster, bus, state)
+    rendering = Rendering(
+        config, state, frontier, harvest, router, _browser(config, layout, index),
+        [layout.warc_of(content) for content in facts.contents], tally.unrendered, clock.now(),
+    )  # fmt: skip
     crawler = Crawler(
         config=config, clock=clock, state=state, bus=bus, frontier=frontier, asking=asking, harvest=harvest,
-        dispatch=dispatch, warc=warc, log=log, tally=tally, keeper=keeper, see=see,
+        dispatch=dispatch, rendering=rendering, warc=warc, log=log, tally=tally, keeper=keeper, see=see,
     )  # fmt: skip
     await crawler.recovered(await replayed(stored, state, harvest, frontier, router))
     return Wired(crawler, Seeding(jobs, state, router, roster.owns, crawler.add_seeds), lambda: dispatch.under_way)

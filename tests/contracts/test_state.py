@@ -263,14 +263,24 @@ async def test_4_records_are_exact(state: State) -> None:
     assert await state.records([]) == []
 
 
+def _dated(name: str, entries: list[tuple[Instant, UrlId]]) -> Changes:
+    changes = Changes()
+    getattr(changes, name).extend(entries)
+    return changes
+
+
 @in_a_loop
-async def test_5_due_is_in_order_over_all_partitions_and_never_too_early(state: State) -> None:
+async def test_5_what_is_due_is_in_order_over_all_partitions_and_never_too_early(state: State) -> None:
     moments = [(Instant(100.0 + (n * 37) % 50), url_id(n, partition=n % 5)) for n in range(50)]
-    await state.commit(Changes(due=moments))
-    found = await state.due(Instant(120.0), 1_000)
-    assert found == sorted(entry for entry in moments if entry[0] <= 120.0)
-    assert await state.due(Instant(120.0), 3) == found[:3]
-    assert await state.due(Instant(99.999), 10) == []
+    for name, look in (("due", state.due), ("revisit", state.revisits), ("render", state.renders)):
+        assert await look(Instant(1e12), 10) == [], "each has entries of its own"
+        await state.commit(_dated(name, moments))
+        found = await look(Instant(120.0), 1_000)
+        assert found == sorted(entry for entry in moments if entry[0] <= 120.0)
+        assert await look(Instant(120.0), 3) == found[:3]
+        assert await look(Instant(99.999), 10) == []
+        await state.commit(_dated(f"un{name}", found))
+        assert await look(Instant(120.0), 1_000) == []
 
 
 @in_a_loop

@@ -51,7 +51,7 @@ def test_a_small_crawl_is_three_files(tmp_path: Path) -> None:
     for table, schema in SCHEMAS.items():
         found = pq.ParquetFile(target / table / place)
         assert found.schema_arrow.equals(schema, check_metadata=True)
-        assert found.schema_arrow.metadata[b"harvestman.schema_version"] == b"2"
+        assert found.schema_arrow.metadata[b"harvestman.schema_version"] == b"3"
         assert found.metadata.row_group(0).column(0).compression == "ZSTD"
     urls = pq.read_table(target / "pages" / place, partitioning=None)["url"].to_pylist()
     assert f"{HOME}hidden" not in urls

@@ -11,6 +11,7 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin, urlsplit
 
+import msgspec
 import pytest
 
 from harvestman.sim.hosts import Host
@@ -42,6 +43,21 @@ class Visitor:
         self._queue: deque[tuple[str, str, int]] = deque()
         self.asked: list[Asked] = []
 
+    def _fill(self, name: str, target: str) -> None:
+        """What a browser would do: the scripts, each once, then the content, whose links are followed."""
+        host = self.web.by_name[name]
+        api = self.web.api(host, normal(target))
+        if host.disallows(api):
+            return
+        for where, path in self.web.scripts(host):
+            if (where.name, path) not in self._seen:
+                self._seen.add((where.name, path))
+                assert self._fetch(where.name, path).status == 200
+        filled = self._fetch(name, api)
+        for href, _, rel in msgspec.json.decode(_text(filled))["links"]:
+            if "nofollow" not in rel:
+                self._found(urljoin(f"http://{name}:{PORT}{target}", href), 0)
+
     def crawl(self) -> list[Asked]:
         for url in self.web.seeds(PORT):
             self._found(url, 0)
@@ -64,6 +80,12 @@ class Visitor:
             self._queue.append((name, target or "/", hops))
 
     def _visit(self, name: str, target: str, hops: int) -> None:
+        reply = self._fetch(name, target)
+        self._read(f"http://{name}:{PORT}{target}", reply, hops)
+        if self.web.by_name[name].app and reply.status == 200 and b"text/html" in reply.head:
+            self._fill(name, target)
+
+    def _fetch(self, name: str, target: str) -> Reply:
         if name not in self._clocks:
             self._clocks[name] = START
             robots = self._ask(name, "/robots.txt")
@@ -75,7 +97,7 @@ class Visitor:
         reply = self._ask(name, target)
         while reply.status in (429, 503):
             reply = self._ask(name, target)
-        self._read(f"http://{name}:{PORT}{target}", reply, hops)
+        return reply
 
     def _ask(self, name: str, target: str) -> Reply:
         host = self.web.by_name[name]

@@ -56,9 +56,9 @@ def test_every_page_of_every_open_host_is_within_reach(profile: str, hosts: int,
 def test_a_mixed_web_of_forty_hosts_has_everything() -> None:
     web = Web(Plan(hosts=42, pages=3))
     assert {host.feature for host in web.hosts} == set(Feature) - {
-        Feature.NESTED, Feature.FACETS, Feature.FARM, Feature.HUB
+        Feature.NESTED, Feature.FACETS, Feature.FARM, Feature.HUB, Feature.SCRIPTED
     }  # fmt: skip
-    assert {host.robots for host in web.hosts} == set(Robots)
+    assert {host.robots for host in web.hosts} == set(Robots) - {Robots.API}
     assert {"www.h0007.test", "blog.h0007.test"} <= set(web.by_name)
     assert web.by_name["www.h0007.test"].site == "h0007.test"
     assert web.by_name["www.h0007.test"].address == web.by_name["h0007.test"].address

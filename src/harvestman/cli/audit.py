@@ -45,6 +45,10 @@ def add(verbs: Verbs) -> None:
         "--max-trap-share", metavar="SHARE", type=float, default=1.0,
         help="share of the page requests that may have gone into traps (default: %(default)s, no limit)",
     )  # fmt: skip
+    verb.add_argument(
+        "--no-browser", action="store_true",
+        help="the crawl rendered nothing: expect no page that only scripts lead to (default: it did)",
+    )  # fmt: skip
     add_json(verb, "a table")
 
 
@@ -56,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"{log}: no such log; `harvestman sim --log FILE` writes one")
     report = audit(
         options.logs, options.delay, depth=options.max_depth, min_coverage=options.min_coverage,
-        max_trap_share=options.max_trap_share,
+        max_trap_share=options.max_trap_share, browser=not options.no_browser,
     )  # fmt: skip
     print(report.to_json() if options.json else report.render())
     return 0 if report.ok else VIOLATIONS

@@ -130,6 +130,19 @@ class Queued(msgspec.Struct):
     most_attempts: int
 
 
+class InBrowser(msgspec.Struct):
+    """How far its rendering is."""
+
+    due: Instant
+    """When it is looked at again; 0 when there is nothing to do."""
+    rounds: int
+    wants: list[str]
+    """The resources it waits for."""
+    done: Instant
+    """When it was rendered last; 0 for never."""
+    outcome: str
+
+
 class Admission(msgspec.Struct):
     """Whether the crawl would take a URL it has never seen."""
 
@@ -163,6 +176,8 @@ class Explanation(msgspec.Struct):
     """The command that would change the verdict, where there is one."""
     onward: list[str] = []
     """Where a redirect leads, where that one leads, and so on; the last was met before when they go in a circle."""
+    render: InBrowser | None = None
+    """For a page that is built by scripts."""
     believed_until: Instant = Instant(0.0)
     """When a permanent redirect is asked again; until then links to it count for where it leads."""
 
@@ -212,6 +227,9 @@ async def explain(text: str, view: View, config: Config, now: Instant) -> Explan
         await _queued(record, view, config), host, said, site=site, trail=judged.trail(record),
     )  # fmt: skip
     found.onward = await view.onward(record)
+    if record.render is not None:
+        render = record.render
+        found.render = InBrowser(render.due, render.rounds, render.wants, render.done, render.outcome)
     found.believed_until = record.due if outcomes.leads_to(record, now) else Instant(0.0)
     job = {each.id: each for each in Jobs(view.layout).all()}.get(record.job)
     _judge(found, record, known or SiteRecord(view.router.place(urls.host_of(url))[1], now), job, config, now)

@@ -130,6 +130,7 @@ def line(progress: Progress, pages_a_second: float, now: Instant) -> str:
         f"hosts {counts.get('ready', 0):,} ready {counts.get('waiting', 0):,} waiting",
         f"{counts.get('leased', 0):,} in flight",
         f"{words.plural(sum(tally.errors.values()), 'error')}",
+        *([words.rendered(tally.rendered, tally.unrendered)] if tally.rendered or tally.unrendered else []),
         words.size(tally.bytes),
         f"{cpu_per_page(progress)} CPU/page",
     ]
@@ -181,10 +182,12 @@ def _rows(progress: Progress, rates: tuple[float, float]) -> list[tuple[str, str
     mean = progress.run_pages / progress.elapsed if progress.elapsed else 0.0
     ready, waiting = counts.get("ready", 0), counts.get("waiting", 0)
     errors = tally.errors
+    browser = [("browser", f"{tally.rendered:,}", f"rendered, {tally.unrendered:,} waiting")]
     return [
         ("pages", f"{tally.pages:,}", f"{rates[0]:.1f}/s now, {mean:.1f}/s mean, {tally.duplicates:,} duplicates"),
         ("queue", f"{queued(tally):,}", f"of {tally.discovered:,} URLs; robots.txt forbids {tally.blocked:,}"),
         ("hosts", f"{counts.get('leased', 0):,}", f"in flight, {ready:,} ready, {waiting:,} waiting for their turn"),
+        *(browser if tally.rendered or tally.unrendered else []),
         ("errors", f"{sum(errors.values()):,}", words.listed(errors, 5)),
         ("bytes", words.size(tally.bytes), f"{words.size(rates[1])}/s now"),
         ("cpu", cpu_per_page(progress), f"a page, {words.plural(progress.workers, 'worker')}"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from harvestman.cli import words
-from harvestman.cli.explain import Explanation, Found, HostSays, Queued, RobotsSay, Visited
+from harvestman.cli.explain import Explanation, Found, HostSays, InBrowser, Queued, RobotsSay, Visited
 from harvestman.cli.judged import TRAP, Again, JobSays, Score, SiteSays, Trapped, Tried
-from harvestman.model import LISTING, Instant
+from harvestman.model import LISTING, RESOURCE, Instant
 from harvestman.policy.validators import DISTRUST
 from harvestman.views import MAX_PLACE
 
 CHAIN_SHOWN = 12
+WANTS_SHOWN = 5
 COPY_SHOWN = 40
 
 
@@ -22,6 +23,8 @@ def told(explanation: Explanation, now: Instant) -> str:
     lines += _decided(explanation, now)
     if explanation.visit:
         lines += _visit(explanation.visit, explanation.verdict)
+    if explanation.render:
+        lines += _in_browser(explanation.render, now)
     if explanation.found:
         lines += _found(explanation.found)
     if explanation.job:
@@ -188,6 +191,19 @@ def _onward(explanation: Explanation, now: Instant) -> list[str]:
     return lines
 
 
+def _in_browser(render: InBrowser, now: Instant) -> list[str]:
+    """It is built by scripts: what a browser made of it, and what it waits for."""
+    lines = []
+    if render.done:
+        ended = "" if render.outcome == "ok" else f", ended by: {render.outcome}"
+        lines.append(_row("rendered", f"{words.moment(render.done)}{ended}"))
+    if render.due:
+        turns = f", {words.plural(render.rounds, 'time')} so far" if render.rounds else ""
+        lines.append(_row("rendering", f"waits for the browser{turns}; its turn {words.ahead(render.due, now)}"))
+        lines += [_row("", f"needs {url}") for url in render.wants[:WANTS_SHOWN]]
+    return lines
+
+
 def _titled(trap: Trapped) -> str:
     """What is refused on sight is listed by name and shape, what was learned by its shape alone."""
     return trap.shape if trap.shape.startswith(trap.name) else f"{trap.name} {trap.shape}"
@@ -204,6 +220,7 @@ _SOURCES = {
     "a": "a link", "area": "an image map", "frame": "a frame", "canonical": "a canonical link", "refresh": "a refresh",
     "redirect": "a redirect", "seed": "a seed", "sitemap": "listed in a sitemap", "feed": "listed in a feed",
     LISTING: "a sitemap",
+    RESOURCE: "what a page's scripts ask for",
 }  # fmt: skip
 
 

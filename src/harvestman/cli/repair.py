@@ -64,7 +64,7 @@ def _as_json(done: Repaired) -> str:
     return msgspec.json.encode({"whole": done.whole, **msgspec.structs.asdict(done)}).decode()
 
 
-_COLUMNS = ("urls", "queued", "retries", "revisits", "missing", "stale", "hidden")
+_COLUMNS = ("urls", "queued", "retries", "revisits", "renders", "missing", "stale", "hidden")
 
 
 def told(done: Repaired) -> str:

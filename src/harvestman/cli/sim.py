@@ -36,6 +36,10 @@ def add(verbs: Verbs) -> None:
         help="clean: pages only; mixed: errors, traps, robots.txt of all kinds; wild: endless traps too "
         "(default: %(default)s)",
     )  # fmt: skip
+    verb.add_argument(
+        "--scripted", metavar="SHARE", type=float, default=Plan.scripted,
+        help="share of the hosts whose pages are made by JavaScript (default: %(default)s)",
+    )  # fmt: skip
     verb.add_argument("--port", metavar="N", type=int, default=8800, help="HTTP port, 0 for any (default: %(default)s)")
     verb.add_argument(
         "--dns-port", metavar="N", type=int, default=8853, help="DNS port, 0 for any (default: %(default)s)"
@@ -50,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from harvestman.sim.server import run as serve  # here, so that other verbs start without it
     from harvestman.sim.web import Web
 
-    plan = Plan(options.hosts, options.pages, options.seed, options.profile)
+    plan = Plan(options.hosts, options.pages, options.seed, options.profile, options.scripted)
 
     def ready(port: int, dns_port: int) -> None:
         seeds = Web(plan).seeds(port)

@@ -92,6 +92,8 @@ def told(standing: Standing, now: Instant) -> str:
     lines.append("")
     if census.regions:
         lines.append(_row("regions", by_region(census.regions)))
+    if tally.rendered or tally.unrendered:
+        lines.append(_row("browser", words.rendered(tally.rendered, tally.unrendered)))
     lines += [_row("revisits", _tiers(census)), _row("errors", words.listed(tally.errors, 6) or "none")]
     if census.dead:
         lines.append(_row("dead letters", words.listed(census.dead, 8)))

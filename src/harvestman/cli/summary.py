@@ -54,6 +54,9 @@ class Summary(msgspec.Struct):
     restarts: int
     patience: float
     jobs: list[JobStanding]
+    rendered: int = 0
+    """Pages read as a browser shows them, and those that wait for it."""
+    unrendered: int = 0
     regions: dict[str, int] = {}
     """Pages by region, where there are any and the URLs are counted."""
     failed_seeds: list[FailedSeed] = []
@@ -77,7 +80,8 @@ def summarise(ending: Ending, layout: Layout, config: Config, bare: frozenset[st
         tally.requests, tally.dns_hits, tally.dns_misses, tally.discovered, tally.blocked, waiting, tally.errors,
         census.by_status if census else None, tally.traps, tally.alerts, sick, spent,
         round(progress.elapsed, 3), round(progress.cpu, 3), progress.workers, progress.restarts,
-        config.limits.patience, jobstand.look(layout), census.regions if census else {}, failed,
+        config.limits.patience, jobstand.look(layout), tally.rendered, tally.unrendered,
+        census.regions if census else {}, failed,
     )  # fmt: skip
 
 
@@ -110,6 +114,7 @@ def told(summary: Summary, resume: str) -> str:
         ),
         _row("pages", f"{summary.pages:,}, {summary.duplicates:,} of them duplicates, {words.size(summary.bytes)}"),
         *([_row("regions", by_region(summary.regions))] if summary.regions else []),
+        *_rendered(summary),
         _row("URLs found", f"{summary.discovered:,}{_statuses(summary)}"),
         _row("robots.txt", f"forbids {words.plural(summary.blocked, 'URL')}"),
         *_addresses(summary),
@@ -132,6 +137,13 @@ def _stored(summary: Summary) -> str:
 def _addresses(summary: Summary) -> list[str]:
     needed = summary.dns_hits + summary.dns_misses
     return [_row("addresses", f"{summary.dns_hits / needed:.1%} of {needed:,} at hand when needed")] if needed else []
+
+
+def _rendered(summary: Summary) -> list[str]:
+    if not summary.rendered and not summary.unrendered:
+        return []
+    waiting = f"; {summary.unrendered:,} wait for the next run" if summary.unrendered else ""
+    return [_row("browser", f"{words.plural(summary.rendered, 'page')} rendered{waiting}")]
 
 
 def _trapped(summary: Summary) -> list[str]:

@@ -76,3 +76,8 @@ def listed(counts: dict[str, int], limit: int = 6) -> str:
     shown = [f"{word} {count:,}" for word, count in ranked[:limit]]
     rest = len(ranked) - limit
     return ", ".join([*shown, plural(rest, "other kind")] if rest > 0 else shown)
+
+
+def rendered(pages: int, waiting: int) -> str:
+    """What the browsers have done and have to do."""
+    return f"{pages:,} rendered, {waiting:,} waiting for a browser"

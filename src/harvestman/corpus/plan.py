@@ -2,7 +2,8 @@
 
 A revisit record says that a URL had, at some time, the content of another record; it counts as a version like any
 other. So a page that went back to what it was is what it was, and a page that another URL has now word for word is one
-document with a copy. Errors and redirects are no versions: a page that is gone keeps its last one.
+document with a copy. What a browser showed is a version too, and newer than what the server sent. Errors and redirects
+are none: a page that is gone keeps its last one.
 
 Memory: at most 300 bytes a record while planning, in Arrow; 30 bytes a document on disk afterwards. A million records
 take 2 s.
@@ -18,9 +19,10 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # ships no types
 from xxhash import xxh3_128_digest
 
+from harvestman.model import RESOURCE
 from harvestman.policy.urls import key, path_of
 from harvestman.store.members import members
-from harvestman.store.records import instant, parse_record, response_of
+from harvestman.store.records import KIND, instant, parse_record, response_of
 
 RECORDS: Final = pa.schema([
     ("key", pa.binary(16)), ("at", pa.int64()), ("warc", pa.int32()), ("offset", pa.int64()), ("length", pa.int64()),
@@ -44,13 +46,13 @@ def _rows(warc: Path, number: int) -> Iterator[tuple[object, ...]]:
     for member in members(warc):
         fields, block = parse_record(member.data)
         kind = fields.get("warc-type")
-        if kind not in ("response", "revisit"):
+        if kind not in ("response", "revisit", "conversion") or fields.get(KIND.lower()) == RESOURCE:
             continue
         response = response_of(fields, block)
         if path_of(response.url) == ROBOTS:
             continue
         found = (_key(response.url), _millis(fields["warc-date"]), number, member.offset, member.length)
-        if kind == "response" and 200 <= response.status < 300:
+        if kind != "revisit" and 200 <= response.status < 300:
             yield (*found, 1, None, None, None)
         elif kind == "revisit" and (response.status == _NOT_MODIFIED or 200 <= response.status < 300):
             uri, date = fields.get("warc-refers-to-target-uri"), fields.get("warc-refers-to-date")

@@ -6,6 +6,7 @@ Column families (key -> value; every integer big endian, so that byte order is n
     queue    partition(2) host 00 bucket(1) seq(8)    -> id(18)
     due      partition(2) millis(8) id(18)            -> '', retries
     revisit  partition(2) millis(8) id(18)            -> '', next visits of pages that we have
+    render   partition(2) millis(8) id(18)            -> '', pages that wait for a browser
     host     partition(2) host                        -> HostRecord
     site     partition(2) site                        -> SiteRecord
     robots   partition(2) origin                      -> RobotsRecord
@@ -26,10 +27,12 @@ import msgspec
 from harvestman.model import HostKey, HostRecord, Instant, Partition, RobotsRecord, SiteRecord, UrlId, UrlRecord
 from harvestman.ports import Content, Near
 
-PARTITIONED = ("url", "queue", "due", "revisit", "host", "site", "robots", "outbox")
+DATED = ("due", "revisit", "render")
+"""Families in order of time."""
+PARTITIONED = ("url", "queue", *DATED, "host", "site", "robots", "outbox")
 """Families whose keys begin with the partition."""
 FAMILIES = (*PARTITIONED, "content", "near", "fresh", "mark")
-WAITING = ("queue", "due", "revisit")
+WAITING = ("queue", *DATED)
 """Families that say what waits where: all of them follow from the URL records."""
 
 Row: TypeAlias = tuple[str, bytes, bytes]
@@ -68,7 +71,7 @@ def rekeyed(row: Row, partition: Partition) -> Row:
     """A row as it is in another partition."""
     family, key, value = row
     place = u16(partition)
-    if family in ("due", "revisit"):
+    if family in DATED:
         return family, place + key[2:10] + place + key[12:], value
     return family, place + key[2:], place + value[2:] if family == "queue" else value
 
@@ -79,7 +82,7 @@ def queue_row(host: HostKey, url: UrlId, record: UrlRecord) -> Row:
 
 
 def dated_row(family: str, when: Instant, url: UrlId) -> Row:
-    """The entry of a URL in `due` or `revisit`."""
+    """The entry of a URL in one of the DATED families."""
     return family, due_key(when, url), b""
 
 

@@ -27,6 +27,7 @@ from rocksdict import (
 from harvestman.embedded.near import NearTable
 from harvestman.embedded.opening import OPEN_FILES, explained, families_of, opened, options
 from harvestman.embedded.rows import (
+    DATED,
     END,
     FAMILIES,
     PARTITIONED,
@@ -110,6 +111,9 @@ class RocksState:
 
     async def revisits(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
         return self._dated("revisit", until, limit)
+
+    async def renders(self, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
+        return self._dated("render", until, limit)
 
     def _dated(self, family: str, until: Instant, limit: int) -> list[tuple[Instant, UrlId]]:
         if limit <= 0:
@@ -219,11 +223,12 @@ class RocksState:
             put(queue_key(partition, host, bucket, seq), url, handle["queue"])
         for partition, host, bucket, seq in changes.unqueued:
             delete(queue_key(partition, host, bucket, seq), handle["queue"])
-        for when, url in changes.undue:
-            delete(due_key(when, url), handle["due"])
-        for when, url in changes.unrevisit:
-            delete(due_key(when, url), handle["revisit"])
-        for family, entries in (("due", changes.due), ("revisit", changes.revisit)):
+        gone = changes.undue, changes.unrevisit, changes.unrender
+        come = changes.due, changes.revisit, changes.render
+        for family, removed in zip(DATED, gone, strict=True):
+            for when, url in removed:
+                delete(due_key(when, url), handle[family])
+        for family, entries in zip(DATED, come, strict=True):
             for when, url in entries:
                 key = due_key(when, url)
                 put(key, b"", handle[family])
@@ -241,9 +246,9 @@ class RocksState:
                 delete(u64(simhash), handle["near"])
                 continue
             put(u64(simhash), encode(near), handle["near"])
-            gone = self._near_table().add(simhash)
-            if gone is not None:
-                delete(u64(gone), handle["near"])
+            replaced = self._near_table().add(simhash)
+            if replaced is not None:
+                delete(u64(replaced), handle["near"])
         for partition, seq in changes.delivered:
             delete(u16(partition) + u64(seq), handle["outbox"])
         for parcel in changes.outbox:
@@ -350,7 +355,7 @@ class RocksState:
         match family:
             case "url":
                 return [host_of(decode_url(value).url) for _, _, value in rows]
-            case "due" | "revisit":
+            case "due" | "revisit" | "render":
                 found = self._values("url", [id_in(row) for row in rows])
                 return [None if raw is None else host_of(decode_url(raw).url) for raw in found]
             case "robots":

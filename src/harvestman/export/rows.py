@@ -69,6 +69,7 @@ class Row(msgspec.Struct):
     data: str | None
     """JSON."""
     cut: str
+    rendered: bool
     links: list[LinkRow] | None = None
 
 
@@ -112,7 +113,7 @@ def _row(page: Page, links: bool) -> Row:
         page.charset, page.language, page.title, page.description, page.text, page.canonical, page.depth, page.digest,
         page.simhash, page.noindex, page.nofollow, page.duplicate_of,
         page.near_duplicate_of, page.distance, page.data.author, page.data.published, page.data.modified,
-        said(page.data), page.cut, [_link(link) for link in page.links] if links else None,
+        said(page.data), page.cut, page.rendered, [_link(link) for link in page.links] if links else None,
     )  # fmt: skip
 
 
@@ -177,6 +178,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     "simhash": pa.uint64(),
     "noindex": pa.bool_(),
     "nofollow": pa.bool_(),
+    "rendered": pa.bool_(),
     "distance": pa.int8(),
     "links": pa.list_(_LINK),
 }

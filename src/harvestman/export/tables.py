@@ -16,7 +16,7 @@ from harvestman.model import Page
 from harvestman.policy.sites import site_of
 from harvestman.policy.urls import host_of, key, url_hash
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 METADATA: Final = {"harvestman.schema_version": str(SCHEMA_VERSION)}
 
 Values: TypeAlias = tuple[object, ...]
@@ -33,7 +33,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             ("simhash", pa.uint64()), ("noindex", pa.bool_()), ("nofollow", pa.bool_()), ("near_duplicate_of", _TEXT),
             ("distance", pa.int8()), ("text_chars", pa.int32()),
             ("link_count", pa.int32()), ("author", _TEXT), ("published", _TEXT), ("modified", _TEXT), ("data", _TEXT),
-            ("cut", _TEXT),
+            ("cut", _TEXT), ("rendered", pa.bool_()),
         ],
         metadata=METADATA,
     ),
@@ -63,6 +63,7 @@ def page_values(page: Page) -> dict[str, list[Values]]:
             page.description, page.canonical, page.depth, page.digest, page.simhash, page.noindex,
             page.nofollow, page.near_duplicate_of, page.distance, len(page.text), len(page.links),
             page.data.author, page.data.published, page.data.modified, said(page.data), page.cut,
+            page.rendered,
         )],
         "text": [(url, name, at, page.digest, page.language, page.text)],
         "links": list(_links(page, url, name, site, at)),

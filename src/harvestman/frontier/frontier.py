@@ -31,6 +31,7 @@ from harvestman.frontier.staging import Staging
 from harvestman.model import (
     DIRECT,
     LISTING,
+    RESOURCE,
     Answer,
     Attempt,
     FailureKind,
@@ -38,6 +39,7 @@ from harvestman.model import (
     Instant,
     Lease,
     Origin,
+    Page,
     Partition,
     Response,
     RobotsRecord,
@@ -325,7 +327,7 @@ class Frontier:
         if (was is Status.PENDING) != (status is Status.PENDING):
             job = self.staging.job(record.job)
             job.settled += 1 if was is Status.PENDING else -1
-            page = status in (Status.FETCHED, Status.DUPLICATE) and record.kind != LISTING
+            page = status in (Status.FETCHED, Status.DUPLICATE) and record.kind not in (LISTING, RESOURCE)
             job.pages += page and was is Status.PENDING
 
     def _consume(self, host: Host) -> Pending:
@@ -420,6 +422,8 @@ class Frontier:
         if decision.retry_at is not None:
             record.due = decision.retry_at
             self.changes.due.append((decision.retry_at, url))
+        elif record.kind == RESOURCE:
+            record.due, record.behind, record.hops = Instant(0.0), (), 0  # asked for again by a page or not at all
         elif decision.status in (Status.FETCHED, Status.DUPLICATE):
             assert host.record_of_site is not None  # a lease was looked for, or it was brought
             self.crawled += 1
@@ -431,6 +435,14 @@ class Frontier:
         elif decision.status is Status.REDIRECTED:
             self.learning.redirected(url, record, permanent=True)  # it leads nowhere that we go: asked again rarely
         self.changes.records[url] = record
+
+    async def shown(
+        self, lease: Lease, record: UrlRecord, page: Page | None, links: Sequence[str], at: Instant
+    ) -> None:
+        """A page was in the browser, and `page` is what came of it; `links`: those that nobody here had met before."""
+        _, site, partition = self._router.place(lease.host)
+        await self._sites.bring([(partition, site)], at)
+        self.learning.shown(partition, self._sites[site], record, page, links, at)
 
     async def settle_robots(self, lease: Lease, answer: Answer, body: bytes, chance: float) -> tuple[str, ...] | None:
         """A robots.txt lease is over; returns the sitemaps it names, None when it cannot be had."""

@@ -15,7 +15,20 @@ from harvestman.frontier.routing import Routed, Router
 from harvestman.frontier.seen import Seen
 from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
-from harvestman.model import LISTING, Discovery, FailureKind, Instant, SiteRecord, Status, UrlId, UrlRecord, Visit
+from harvestman.model import (
+    ANSWER,
+    LISTING,
+    RESOURCE,
+    Discovery,
+    FailureKind,
+    HostKey,
+    Instant,
+    SiteRecord,
+    Status,
+    UrlId,
+    UrlRecord,
+    Visit,
+)  # fmt: skip
 from harvestman.policy import budget, outcomes, revisit, traps, urgency
 from harvestman.policy.blocklist import Which
 from harvestman.policy.guard import Guard
@@ -70,10 +83,18 @@ class Intake:
         for url in new:
             self._stage(url, candidates[url], now)
         for url, record in known.items():
-            host = self._residents.get(candidates[url].host)
-            held = host.held(url) if host is not None else None
-            self._met_again(url, held or record, candidates[url], now)
+            self._met_again(url, self._held(url, candidates[url].host) or record, candidates[url], now)
         return len(new)
+
+    def _held(self, url: UrlId, name: HostKey) -> UrlRecord | None:
+        """The record of a URL that is in its host's window or being asked for: there it lives, State has a copy."""
+        host = self._residents.get(name)
+        return host.held(url) if host is not None else None
+
+    async def at_hand(self, url: UrlId, name: HostKey) -> UrlRecord | None:
+        """The record of a URL as it is now, to be changed and staged."""
+        found = self._staging.changes.records.get(url) or self._held(url, name)
+        return found if found is not None else (await self._state.records([url]))[0]
 
     def _stage(self, url: UrlId, routed: Routed, now: Instant) -> None:
         found = routed.found
@@ -146,6 +167,8 @@ class Intake:
 
     def bucket(self, record: UrlRecord, site: SiteRecord, need: float) -> int:
         """How urgent a URL is; `need`: how much our copy needs a new look."""
+        if record.kind == RESOURCE:
+            return 0  # a page waits for it, and it costs one request
         job = self._jobs.get(record.job)
         return urgency.bucket(record, site, job, need, self._config)
 
@@ -154,7 +177,14 @@ class Intake:
     def _met_again(self, url: UrlId, record: UrlRecord, routed: Routed, now: Instant) -> None:
         found = routed.found
         site = self._sites[routed.site]
+        if found.kind == RESOURCE:
+            self._asked(url, record, routed, site, now)
+            return
         self._credit(site, routed, max(0.0, found.cash - record.cash))
+        if record.kind == RESOURCE:  # a page links to it: it is one itself
+            record.kind = found.kind
+            self._adopt(url, record, routed, site, now)
+            return
         if target := outcomes.leads_to(record, now):
             self._lead_on(url, record, found, target)
             return
@@ -171,6 +201,25 @@ class Intake:
                 self._promote(url, record, routed, site, now)
         if found.modified > record.modified and record.change is not None:
             self._bring_forward(url, record, found, site, now)
+
+    def _asked(self, url: UrlId, record: UrlRecord, routed: Routed, site: SiteRecord, now: Instant) -> None:
+        """A page wants it as a resource: told at once if we have it, or know that it cannot be had.
+
+        While it is under way nothing is said: the page asks again.
+        """
+        found, visit = routed.found, record.visit
+        if record.status is Status.PENDING or visit is None:
+            return
+        stale = record.kind == RESOURCE and visit.at < found.modified
+        if stale or (record.kind != RESOURCE and visit.reason.startswith(FailureKind.UNWANTED)):
+            record.kind = RESOURCE
+            self._adopt(url, record, routed, site, now)
+            return
+        # What a duplicate has is stored once, with the other URL.
+        had = visit.code > 0 and record.status not in (Status.REFUSED, Status.DUPLICATE)
+        ref = visit.ref if had else None
+        told = Discovery(found.via, found.depth, found.url, ANSWER, job=found.job, modified=visit.at, ref=ref)
+        self._led_on.append(self._router.route(told))
 
     def _lead_on(self, url: UrlId, record: UrlRecord, found: Discovery, target: str) -> None:
         """A link to a permanent redirect counts for where it leads: for its importance, and for a newer job."""

@@ -10,8 +10,20 @@ import msgspec
 from harvestman.config import Config
 from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
-from harvestman.model import LISTING, Change, Instant, Partition, Seconds, SiteRecord, Status, UrlId, UrlRecord, Visit
-from harvestman.policy import budget, importance, kinds, novelty, revisit, traps, validators
+from harvestman.model import (
+    LISTING,
+    Change,
+    Instant,
+    Page,
+    Partition,
+    Seconds,
+    SiteRecord,
+    Status,
+    UrlId,
+    UrlRecord,
+    Visit,
+)  # fmt: skip
+from harvestman.policy import budget, importance, kinds, novelty, rendering, revisit, traps, validators
 from harvestman.ports import Jobs
 
 MORE = 1_000
@@ -66,6 +78,19 @@ class Learning:
         if old and previous:
             self._pay(Seconds(now - old.looked), previous, Seconds(record.due - now), now)
         self._staging.changes.revisit.append((record.due, url))
+        self._sites.changed(partition, site)
+
+    def shown(
+        self, partition: Partition, site: SiteRecord, record: UrlRecord, page: Page | None, links: Sequence[str],
+        at: Instant,
+    ) -> None:  # fmt: skip
+        """A page was in the browser: was that worth it, and is it new?"""
+        render = record.render
+        assert render is not None
+        more = page is not None and rendering.gained(render.text, render.links, len(page.text), len(page.links))
+        site.render = rendering.learn(site.render, more)
+        if page is not None and not render.done:
+            traps.learn(site, record.url, page.simhash, False, links, at, self._config.traps)
         self._sites.changed(partition, site)
 
     def redirected(self, url: UrlId, record: UrlRecord, permanent: bool) -> None:

@@ -1,4 +1,4 @@
-"""The simulated web: a whole internet on loopback, made of four numbers, that keeps a diary of whoever visits it.
+"""The simulated web: a whole internet on loopback, made of a few numbers, that keeps a diary of whoever visits it.
 
 It is the test bed of the project and its offline demonstration. A crawler is judged by what the servers saw, not by
 what it says of itself.
@@ -23,10 +23,16 @@ Profiles
     mixed   some of everything the web does wrong; traps are short, so a crawl comes to its end
     wild    nothing but oddities; the traps have no end, and there are more of them; content farms, link farms
 
+Scripted hosts (`--scripted SHARE`; none unless asked for)
+    Their pages are shells of a few hundred bytes, which JavaScript fills with what the page would have had: headline,
+    paragraphs, links, all from JSON on the same host. In six varieties, on any profile: see `hosts.Variety` and `apps`.
+    Such a page is covered when its shell was fetched; its links lead on where its content may be asked for.
+
 Where to look
-    plan -> hosts, paths, odd, traps, listings -> web    the pure model: same plan, same web, on any machine
+    plan -> hosts, paths, odd, traps, listings,
+            apps -> web                                  the pure model: same plan, same web, on any machine
     words, prose, themes, fragments -> pages             HTML, joined from pieces compressed once
-    robots_txt, charsets, replies                        what is answered to a request
+    robots_txt, charsets, scripts, replies               what is answered to a request
     requests, connection, server, dns, loop              sockets
     log                                                  the diary and its format
     reach, connections, report, audit                    the judge
@@ -34,6 +40,6 @@ Where to look
 
 The judge (`audit.audit`) walks the model from the seeds along every link that may be followed and compares that with
 the log: coverage, pages fetched twice, robots.txt and nofollow broken, gaps below the promised delay, Retry-After
-ignored, requests that overlap, connections open at once, traps entered. Arrival times are the kernel's, so a busy
-server does not blur the gaps; a millisecond is forgiven.
+ignored, requests that overlap, connections open at once, traps entered, resources of scripts fetched twice. Arrival
+times are the kernel's, so a busy server does not blur the gaps; a millisecond is forgiven.
 """

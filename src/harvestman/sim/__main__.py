@@ -17,6 +17,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--pages", type=int, default=Plan.pages)
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--profile", choices=PROFILES, default=Plan.profile)
+    parser.add_argument("--scripted", type=float, default=Plan.scripted)
     parser.add_argument("--port", type=int, default=8800)
     parser.add_argument("--dns-port", type=int, default=8853)
     parser.add_argument("--log", type=Path)
@@ -26,7 +27,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     options = _arguments(argv)
-    plan = Plan(options.hosts, options.pages, options.seed, options.profile)
+    plan = Plan(options.hosts, options.pages, options.seed, options.profile, options.scripted)
 
     def ready(port: int, dns_port: int) -> None:
         if options.seeds_out:

@@ -13,10 +13,10 @@ from harvestman.errors import UsageError
 from harvestman.sim.connections import judge_connections
 from harvestman.sim.hosts import Host, Robots
 from harvestman.sim.log import Agent, Asked, Header, Line, read
-from harvestman.sim.odd import LISTINGS, Kind
+from harvestman.sim.odd import LISTINGS, Kind, Odd
 from harvestman.sim.paths import normal
 from harvestman.sim.plan import Plan
-from harvestman.sim.reach import reach
+from harvestman.sim.reach import Reach, reach
 from harvestman.sim.report import Report
 from harvestman.sim.robots_txt import MOVED_TO, PATHS
 from harvestman.sim.web import Web
@@ -33,17 +33,19 @@ def audit(
     min_coverage: float = 1.0,
     max_duplicates: float = 0.0001,
     max_trap_share: float = 1.0,
+    browser: bool = True,
 ) -> Report:
     """Judges one log, or several of the same web (a log may also hold several runs of the server).
 
     `delay` is the promised gap between requests to a host; `depth` and `seeds_only` are the bounds the crawl was given.
+    Without a `browser` it is not expected to find what only scripts make.
     """
     lines = [line for path in ([log] if isinstance(log, Path) else log) for line in read(path)]
     web = Web(_plan(lines))
     asked = sorted((line for line in lines if isinstance(line, Asked)), key=lambda each: each.arrival)
     report = Report(delay, min_coverage, max_duplicates, max_trap_share)
     _count(report, lines, asked)
-    _judge_pages(report, web, asked, depth, seeds_only)
+    _judge_pages(report, web, asked, reach(web, depth, seeds_only=seeds_only, browser=browser))
     for name, requests in _by_host(asked).items():
         host = web.by_name.get(name)
         if host is not None:
@@ -75,18 +77,23 @@ def _count(report: Report, lines: Iterable[Line], asked: list[Asked]) -> None:
     report.statuses = {str(status) if status else "none": n for status, n in Counter(a.status for a in asked).items()}
 
 
-def _judge_pages(report: Report, web: Web, asked: Iterable[Asked], depth: int, seeds_only: bool) -> None:
-    """Coverage, pages fetched twice, traps entered, sitemaps read, URLs that no link may lead to."""
+def _judge_pages(report: Report, web: Web, asked: Iterable[Asked], reached: Reach) -> None:
+    """Coverage, pages fetched twice, traps entered, sitemaps and resources read, URLs that no link may lead to."""
     fetched: Counter[tuple[str, str]] = Counter()
+    resources: Counter[tuple[str, str]] = Counter()
     traps: dict[str, Counter[str]] = defaultdict(Counter)
     farms: Counter[str] = Counter()
     for each in asked:
         if each.target in PATHS:
             continue
         path, host = normal(each.target), web.by_name.get(each.host)
-        kind = web.kind(host, path) if host else None
+        found = web.look(host, path) if host else None
+        kind = found.kind if isinstance(found, Odd) else None if found is None else Kind.PAGE
         if kind in LISTINGS:
             report.listings += 1
+            continue
+        if isinstance(found, Odd) and kind is Kind.RESOURCE:
+            _count_resource(report, each, found, resources)
             continue
         report.page_requests += 1
         if host is None or kind is None:
@@ -102,13 +109,25 @@ def _judge_pages(report: Report, web: Web, asked: Iterable[Asked], depth: int, s
             if fetched[each.host, path] > 1:
                 report.duplicates.add(_case(each))
     report.traps, report.farms = {str(name): dict(hosts) for name, hosts in traps.items()}, dict(farms)
-    reached = reach(web, depth, seeds_only=seeds_only)
     for host, path in reached.good():
         report.expected += 1
         if (host.name, path) not in fetched:
             report.missing.add(f"http://{host.name}{path}")
+        if host.app and not host.walled:
+            report.scripted += 1
+            report.scripted_found += (host.name, path) in fetched
+            report.scripted_filled += (host.name, web.api(host, path)) in resources
     orphans = reached.orphans()
     report.orphans, report.orphans_found = len(orphans), len(orphans & fetched.keys())
+
+
+def _count_resource(report: Report, each: Asked, odd: Odd, resources: Counter[tuple[str, str]]) -> None:
+    """Resources are no pages; that many pages need the same one is no reason to fetch it for each."""
+    report.resources += 1
+    if each.status == 200 and each.note != "aborted":
+        resources[each.host, odd.path] += 1
+        if resources[each.host, odd.path] > 1:
+            report.resources_again.add(_case(each))
 
 
 def _judge_host(report: Report, host: Host, requests: list[Asked]) -> None:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
+from typing import NamedTuple
 
 from harvestman.sim.plan import Plan
 
@@ -32,6 +33,8 @@ class Robots(enum.StrEnum):
     BROKEN = "503"
     SILENT = "silent"
     """Takes the request and never answers."""
+    API = "api"
+    """Disallow: /api/. Only scripted hosts have it."""
 
 
 class Feature(enum.StrEnum):
@@ -62,6 +65,39 @@ class Feature(enum.StrEnum):
     """It has a page with thousands of links to other sites."""
     NXDOMAIN = "nxdomain"
     SERVFAIL = "servfail"
+    SCRIPTED = "scripted"
+    """Its pages are shells, which JavaScript fills: see `Host.app`."""
+
+
+class Variety(enum.StrEnum):
+    """How the pages of a scripted host get their content."""
+
+    OWN = "own"
+    """One script, on the same host, asks for the content."""
+    CDN = "cdn"
+    """A library on the host of another site, then a script of its own."""
+    MODULE = "module"
+    """A module on the host of another site; browsers want its leave (CORS)."""
+    CHAIN = "chain"
+    """A script that loads the script."""
+    CONFIG = "config"
+    """The script asks the host of another site first where the content is (CORS)."""
+    LATE = "late"
+    """It waits half a second with the content in hand."""
+
+
+class App(NamedTuple):
+    """What is behind the shell of a scripted host."""
+
+    variety: Variety
+    xhr: bool
+    """It asks by XMLHttpRequest, not by fetch."""
+    keyed: bool
+    """The shell says which page it is. Else it is the same for all pages, and the script goes by its address."""
+    frame: int
+    """Which framework's markup the shell has."""
+    cdn: int
+    """The index of the other site's host."""
 
 
 class Sitemap(enum.StrEnum):
@@ -138,6 +174,8 @@ class Host:
     lying: bool = False
     """Its sitemap says that everything has just changed."""
     feed: Feed = Feed.NONE
+    app: App | None = None
+    """There is one on scripted hosts."""
 
     @property
     def site(self) -> str:
@@ -159,6 +197,11 @@ class Host:
         return self.robots in SHUT
 
     @property
+    def walled(self) -> bool:
+        """Its pages are shells whose content nobody may ask for."""
+        return self.robots is Robots.API
+
+    @property
     def crawl_delay(self) -> float:
         return 2.0 if self.robots is Robots.DELAY else 0.0
 
@@ -166,6 +209,8 @@ class Host:
         """What the robots.txt we serve means for this path; written apart from any robots parser, to judge them by."""
         if self.shut:
             return True
+        if self.walled:
+            return path.startswith("/api/")
         if not self.ruled or path.startswith("/private/open"):
             return False
         return path.startswith("/private/") or path.endswith(".print")

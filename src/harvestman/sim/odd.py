@@ -40,10 +40,14 @@ class Kind(enum.StrEnum):
     """A sitemap or feed."""
     INDEX = "index"
     """A sitemap that lists sitemaps."""
+    RESOURCE = "resource"
+    """What a script is, loads or asks for: no page, and no link leads to it."""
 
 
 GOOD = frozenset({Kind.PAGE, Kind.DUPLICATE, Kind.NEAR, Kind.HUB})
 LISTINGS = frozenset({Kind.LISTING, Kind.INDEX})
+READ = GOOD | {Kind.PRIVATE, Kind.QUIET}
+"""Those with HTML that a scripted host can have."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,7 +60,7 @@ class Odd:
     links: tuple[str, ...] = ()
     """Paths on the same host. Home is always linked as well, but by a sitemap or feed."""
     target: str | int | None = None
-    """Where it redirects to: a path, or the number of an ordinary page."""
+    """Where it redirects to, or what page a resource is the content of: a path, or the number of an ordinary page."""
     away: int = 0
     """How many hosts further along the redirect leads, or the pages are that a sitemap lists."""
     like: int = 0

@@ -92,7 +92,7 @@ def _navigation(layout: int, pages: int, broken: bool) -> bytes:
     return sealed(whole + themes.JUNK) if broken else whole
 
 
-def _feed(host: Host) -> str:
+def feed_link(host: Host) -> str:
     """What a home page says of the host's feed."""
     if host.feed not in FEEDS:
         return ""
@@ -144,7 +144,7 @@ class Press:
         title = self._titles[page] if page else name
         head = (
             f'{start}{title} | {name}</title>\n<meta name="description" content="{title} on {name}, page {page}.">\n'
-            f'<link rel="canonical" href="{origin}{names[page]}">\n{"" if page else _feed(host)}'
+            f'<link rel="canonical" href="{origin}{names[page]}">\n{"" if page else feed_link(host)}'
         )
         lead = (
             f'<main>\n<article>\n<h1>{title}</h1>\n<p class="lead">{title} {self._titles[echo % self._pages]}, '

@@ -1,4 +1,4 @@
-"""What a simulated web is made from: four numbers, and nothing else."""
+"""What a simulated web is made from: a few numbers, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class Plan:
     """Ordinary pages of each host; odd URLs (redirects, traps, binaries ...) come on top."""
     seed: int = 7
     profile: str = "mixed"
+    scripted: float = 0.0
+    """The share of the hosts whose pages are shells that JavaScript fills (see `apps`)."""
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
@@ -26,6 +28,8 @@ class Plan:
             raise UsageError(f"hosts must be 1 to 1,000,000, not {self.hosts}")
         if not 1 <= self.pages <= 1_000_000:
             raise UsageError(f"pages must be 1 to 1,000,000, not {self.pages}")
+        if not 0.0 <= self.scripted <= 1.0:
+            raise UsageError(f"the share of scripted hosts must be 0 to 1, not {self.scripted}")
 
     @property
     def seed_count(self) -> int:

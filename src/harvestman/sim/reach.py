@@ -43,8 +43,8 @@ class Reach:
 class _Walk:
     """A breadth-first walk, one level of depth at a time."""
 
-    def __init__(self, web: Web, scope: set[str] | None) -> None:
-        self._web, self._size = web, web.plan.pages
+    def __init__(self, web: Web, scope: set[str] | None, browser: bool) -> None:
+        self._web, self._size, self._browser = web, web.plan.pages, browser
         open_hosts = [host.resolves and not host.shut and (scope is None or host.site in scope) for host in web.hosts]
         self.reach = Reach(web, open_hosts, bytearray(len(web.hosts) * self._size))
         self._pages: list[tuple[int, int]] = []
@@ -61,10 +61,20 @@ class _Walk:
             if not pages and not odd:
                 break
             for at, page in pages:
-                self._follow_page(self._web.hosts[at], page)
+                host = self._web.hosts[at]
+                if host.app is None or self._fills(host):
+                    self._follow_page(host, page)
             for at, each in odd:
-                self._follow_odd(self._web.hosts[at], each)
+                host = self._web.hosts[at]
+                if host.app is None or each.kind in LISTINGS or self._fills(host):
+                    self._follow_odd(host, each)
         return self.reach
+
+    def _fills(self, host: Host) -> bool:
+        """Whether the shells of a scripted host become pages; without that they lead to its feed and nowhere else."""
+        if host.feed in FEEDS:
+            self._add(host, FEEDS[host.feed])
+        return self._browser and not host.walled
 
     def _add_page(self, at: int, page: int) -> None:
         place = at * self._size + page
@@ -138,10 +148,11 @@ class _Walk:
             self._add(host, path)
 
 
-def reach(web: Web, depth: int = 20, *, seeds_only: bool = False) -> Reach:
+def reach(web: Web, depth: int = 20, *, seeds_only: bool = False, browser: bool = True) -> Reach:
     """What may be reached within `depth` links of the seeds; with `seeds_only`, without leaving their sites.
 
+    Pages of scripted hosts lead on where their content may be asked for, by a crawl that has a `browser`.
     Traps are entered but not walked: they are known by their kind, and lead to nothing else.
     """
     scope = {host.site for host in web.seed_hosts()} if seeds_only else None
-    return _Walk(web, scope).walk(depth)
+    return _Walk(web, scope, browser).walk(depth)

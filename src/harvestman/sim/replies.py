@@ -11,12 +11,13 @@ from zlib import crc32
 
 from isal import isal_zlib
 
+from harvestman.sim import apps, scripts
 from harvestman.sim.charsets import charset_of, encode
 from harvestman.sim.fragments import bomb
-from harvestman.sim.hosts import Feature, Host, Robots, Sitemap
+from harvestman.sim.hosts import App, Feature, Host, Robots, Sitemap, Variety
 from harvestman.sim.listings import written
 from harvestman.sim.odd import LISTINGS, Kind, Odd
-from harvestman.sim.pages import Press
+from harvestman.sim.pages import Press, feed_link
 from harvestman.sim.paths import normal
 from harvestman.sim.requests import Ask, Manners
 from harvestman.sim.robots_txt import MOVED_TO, PATHS, rules
@@ -125,8 +126,11 @@ class Replies:
 
     def _page(self, host: Host, page: int, ask: Ask, now: float) -> Reply:
         version, zipped, plain = 0, ask.manners.gzip, host.feature is _PLAIN
-        if not plain and host.feature is Feature.CHANGING:
-            version = self.web.version(host, page, now - self._started)
+        if not plain:
+            if host.app:
+                return self._shell(host, host.app, page, ask)
+            if host.feature is Feature.CHANGING:
+                version = self.web.version(host, page, now - self._started)
         etag, modified = f'W/"{host.index}-{page}-{version}"', self._modified(host, page, version)
         if ask.manners.conditional and _known(etag, modified, ask.manners):
             return self._bare(304, {"ETag": etag, "Last-Modified": modified})
@@ -173,6 +177,10 @@ class Replies:
                 return self._plain(200, self._bomb, {"Content-Type": _HTML, "Content-Encoding": "gzip"})
             case Kind.DUPLICATE:
                 return self._copy(host, odd, ask)
+            case Kind.RESOURCE:
+                return self._resource(host, odd, ask)
+        if host.app:
+            return self._shell(host, host.app, path, ask)
         return self._body(ask, self._odd_body(host, odd), _HTML, _tags(odd))
 
     def _copy(self, host: Host, odd: Odd, ask: Ask) -> Reply:
@@ -186,6 +194,45 @@ class Replies:
         if odd.kind is Kind.NEAR:
             return self._press.page(host, odd.like % self.web.plan.pages, edition="another")
         return self._press.odd_page(host, odd)
+
+    # -- scripted hosts
+
+    def _shell(self, host: Host, app: App, page: int | str, ask: Ask) -> Reply:
+        sources = [
+            self._press.url(where, path) if where is not host else path
+            for where, path in self.web.scripts(host)[: apps.tags(app)]
+        ]
+        body = scripts.shell(app, host.name, host.language, feed_link(host), apps.key(page), sources)
+        return self._validated(ask, body, _HTML)
+
+    def _resource(self, host: Host, odd: Odd, ask: Ask) -> Reply:
+        """Whose script it is does not matter to a browser; whether another site's may read it does."""
+        if odd.target is not None:
+            return self._validated(ask, scripts.content(self._unscripted(host, odd.target)), odd.content_type)
+        if odd.path in apps.LIBRARY:
+            return self._validated(
+                ask, scripts.shared(odd.path), odd.content_type, {"Access-Control-Allow-Origin": "*"}
+            )
+        assert host.app
+        config = ""
+        if host.app.variety is Variety.CONFIG:
+            config = self._press.url(self.web.hosts[host.app.cdn], apps.CONFIG)
+        return self._validated(ask, scripts.own(host.app, odd.path, config), odd.content_type)
+
+    def _unscripted(self, host: Host, page: int | str) -> bytes:
+        """The page as it would be without scripts."""
+        if isinstance(page, int):
+            return self._press.page(host, page)
+        odd = self.web.odd(host, page)
+        assert odd
+        return self._press.odd_page(host, odd)
+
+    def _validated(self, ask: Ask, body: bytes, content_type: str, fields: dict[str, str] | None = None) -> Reply:
+        """With an ETag, which is all the validation that static files and programs have."""
+        etag = f'W/"{crc32(body):08x}"'
+        if ask.manners.etag and _known(etag, "", ask.manners):
+            return self._bare(304, {"ETag": etag, **(fields or {})})
+        return self._body(ask, body, content_type, {"ETag": etag, **(fields or {})})
 
     # -- sitemaps and feeds
 

@@ -36,12 +36,21 @@ class Report:
     max_trap_share: float = 1.0
     requests: int = 0
     page_requests: int = 0
-    """Requests for anything but robots.txt, sitemaps and feeds."""
+    """Requests for anything but robots.txt, sitemaps, feeds and resources."""
     listings: int = 0
     """Requests for sitemaps and feeds."""
     orphans: int = 0
     """Of the expected pages, those that only a sitemap or feed leads to."""
     orphans_found: int = 0
+    resources: int = 0
+    """Requests for what scripts are, load or ask for."""
+    resources_again: Finding = field(default_factory=Finding)
+    """Those that got what had been got before."""
+    scripted: int = 0
+    """Of the expected pages, those that scripts fill."""
+    scripted_found: int = 0
+    scripted_filled: int = 0
+    """Those whose content was got, too."""
     hosts: int = 0
     bytes: int = 0
     seconds: float = 0.0
@@ -148,6 +157,7 @@ class Report:
             ("connections", f"at most {self.most_connections} open at a time to one host", ""),
             ("shared addresses", f"{self.shared_addresses.count:,} requests within the delay of another host's", ""),
             ("sitemaps, feeds", f"{self.listings:,} requests; {self._orphans()}", ""),
+            *(self._scripted_rows() if self.scripted or self.resources else ()),
             (
                 "trap URLs",
                 f"{self.trap_urls:,}, {self.trap_share:.2%} of page requests",
@@ -156,6 +166,13 @@ class Report:
             *((f"  {name}", _spread(hosts), "") for name, hosts in sorted(self.traps.items())),
             ("content farms", _spread(self.farms), ""),
             ("outside the plan", f"{self.outside.count:,} requests", ""),
+        ]
+
+    def _scripted_rows(self) -> list[tuple[str, str, Verdict]]:
+        pages = f"{self.scripted_found:,} of {self.scripted:,} fetched, the content of {self.scripted_filled:,}"
+        return [
+            ("scripted pages", pages, ""),
+            ("resources", f"{self.resources:,} requests; {self.resources_again.count:,} for one had before", ""),
         ]
 
     def _orphans(self) -> str:
@@ -176,6 +193,7 @@ class Report:
             "Retry-After broken": self.retry_after,
             "requests at once": self.overlaps,
             "outside the plan": self.outside,
+            "resources fetched twice": self.resources_again,
         }
         lines: list[str] = []
         for name, finding in named.items():

@@ -23,6 +23,7 @@ Allow: /private/open
 Disallow: /*.print$
 """
 _DELAY = _RULES + b"Crawl-delay: 2\n"
+_API = b"User-agent: *\nDisallow: /api/\n"
 _CLOSED = b"User-agent: *\nDisallow: /\n"
 
 
@@ -47,6 +48,8 @@ def rules(robots: Robots) -> bytes:
             return _DELAY
         case Robots.CLOSED:
             return _CLOSED
+        case Robots.API:
+            return _API
         case Robots.HUGE:
             return _huge()
         case _:

@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
-from harvestman.sim.hosts import Feature, Host, Sitemap, deal
+from harvestman.sim.apps import API, LIBRARY, api, asked, equip, needed, own_files, type_of
+from harvestman.sim.hosts import App, Feature, Host, Sitemap, deal
 from harvestman.sim.listings import PLACES, listing, orphan
-from harvestman.sim.odd import RULED_ENTRIES, RULED_URLS, Entry, Kind, Odd, entries, odd_urls
+from harvestman.sim.odd import READ, RULED_ENTRIES, RULED_URLS, Entry, Kind, Odd, entries, odd_urls
 from harvestman.sim.paths import BLOCK, block_count, normal, numbers, paths
 from harvestman.sim.plan import Plan
 from harvestman.sim.traps import doors, trap
@@ -42,7 +43,8 @@ class Web:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self._seed, self._pages = plan, plan.seed, plan.pages
-        self.hosts = deal(plan)
+        self.hosts = equip(deal(plan), plan)
+        self._cdns = {host.app.cdn for host in self.hosts if host.app}
         self.by_name = {host.name: host for host in self.hosts}
         self.order = self._family()
         self._place = {index: place for place, index in enumerate(self.order)}
@@ -55,8 +57,11 @@ class Web:
         rng = random.Random(f"family/{self.plan.seed}")
         rest = list(range(1, self.plan.hosts))
         rng.shuffle(rest)
-        rest.sort(key=lambda index: self.hosts[index].shut or not self.hosts[index].resolves)
+        rest.sort(key=lambda index: self._dead_end(self.hosts[index]))
         return [0, *rest]
+
+    def _dead_end(self, host: Host) -> bool:
+        return host.shut or host.walled or not host.resolves
 
     def _popularity(self) -> list[tuple[tuple[int, int], ...]]:
         """What pages link to on other hosts: hosts by a Zipf law over a random ranking, half the time their home."""
@@ -86,6 +91,9 @@ class Web:
 
     def odd(self, host: Host, path: str) -> Odd | None:
         """The odd URL at a path in its normal form."""
+        return self._unscripted(host, path) or (self._resource(host, path) if self._cdns else None)
+
+    def _unscripted(self, host: Host, path: str) -> Odd | None:
         if host.ruled and path in RULED_URLS:
             return RULED_URLS[path]
         return (
@@ -99,6 +107,44 @@ class Web:
         after = self._after(host)
         listed = after if path == PLACES[Sitemap.ELSEWHERE] else host
         return listing(host, after, path, paths(listed.layout, self.plan.pages))
+
+    # -- what scripts need
+
+    def _resource(self, host: Host, path: str) -> Odd | None:
+        """What at this path is for scripts alone."""
+        if path in LIBRARY and host.index in self._cdns:
+            return Odd(path, Kind.RESOURCE, content_type=type_of(path))
+        if host.app is None:
+            return None
+        if path in own_files(host.app):
+            return Odd(path, Kind.RESOURCE, content_type=type_of(path))
+        page = self._filled(host, asked(host.app, path)) if path.startswith(API) else None
+        if page is None:
+            return None
+        return Odd(self._api(host.app, host, page), Kind.RESOURCE, target=page, content_type=type_of(path))
+
+    def _filled(self, host: Host, page: int | str | None) -> int | str | None:
+        """The page, when it is there to be asked for: an ordinary one by its number, an odd one by its path."""
+        if not isinstance(page, str):
+            return page if page is not None and page < self._pages else None
+        number = self.page(host, page)
+        if number is not None:
+            return number
+        odd = self._unscripted(host, page)
+        return page if odd and odd.kind in READ else None
+
+    def _api(self, app: App, host: Host, page: int | str) -> str:
+        return api(app, page, page if isinstance(page, str) else self.path(host, page))
+
+    def api(self, host: Host, path: str) -> str:
+        """Where the content of a scripted host's page is, by the normal path of the page; '' on other hosts."""
+        page = self.page(host, path)
+        return self._api(host.app, host, path if page is None else page) if host.app else ""
+
+    def scripts(self, host: Host) -> list[tuple[Host, str]]:
+        """What a browser needs, beside a shell of this host and the content, to fill it: in the order it asks."""
+        app = host.app
+        return [(self.hosts[app.cdn] if away else host, path) for away, path in needed(app)] if app else []
 
     def _after(self, host: Host, steps: int = 1) -> Host:
         return self.hosts[(host.index + steps) % self.plan.hosts]

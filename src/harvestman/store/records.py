@@ -14,7 +14,11 @@ from harvestman.model import Instant, Response
 
 IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+CONVERTED = "text/html; charset=utf-8"
+"""What a conversion record holds: a page as a browser showed it."""
 TLS_ERROR = "Harvestman-TLS-Error"
+KIND = "Harvestman-Kind"
+"""What it was fetched as, if not as a page: a resource."""
 DIGEST = "Harvestman-Digest"
 """The digest of the decoded body, by which duplicates are known; WARC-Payload-Digest is of the body as transferred."""
 
@@ -97,10 +101,15 @@ def header_fields(head: bytes, encoding: str = "latin-1") -> dict[str, str]:
 
 
 def response_of(fields: dict[str, str], block: bytes) -> Response:
-    """The response a record was made of. Its three moments are all WARC-Date, the one that was written down."""
+    """The response a record was made of. Its three moments are all WARC-Date, the one that was written down.
+
+    What a browser made of a page is read as if the server had sent it so.
+    """
+    at = instant(fields["warc-date"])
+    if fields.get("warc-type") == "conversion":
+        return Response(fields["warc-target-uri"], 200, b"", {"content-type": CONVERTED}, block, "", at, at, at)
     head, end, body = block.partition(_END)
     status = _STATUS_LINE.match(head)
-    at = instant(fields["warc-date"])
     return Response(
         url=fields["warc-target-uri"],
         status=int(status[2]) if status else 0,

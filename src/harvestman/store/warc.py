@@ -57,11 +57,11 @@ class WarcWriter:
         """The current file and how much of it is written: what lies beyond, after a crash, is for `replay`."""
         return self._name, self._length
 
-    def write(self, response: Response, *, digest: str, payload_digest: str = "") -> RecordRef:
+    def write(self, response: Response, *, digest: str, payload_digest: str = "", kind: str = "") -> RecordRef:
         """Store a response and the request that led to it; return where the response lies.
 
         `digest` is the SHA-256 (hex) of the decoded body; it is written down beside that of the body as transferred,
-        `payload_digest`, which is made here unless the caller has it.
+        `payload_digest`, which is made here unless the caller has it. `kind`: what it is, if not a page.
         """
         body = response.body
         block = records.stored_head(response, len(body)) + body
@@ -71,6 +71,8 @@ class WarcWriter:
         fields += (("WARC-Payload-Digest", payload_digest), ("WARC-Block-Digest", records.sha256(block)))
         if payload_digest[7:] != digest:
             fields.append((records.DIGEST, f"sha256:{digest}"))
+        if kind:
+            fields.append((records.KIND, kind))
         pack = stored if response.headers.get("content-encoding", "").strip().lower() in _PACKED else compressed
         return self._append(pack(records.record(fields, block)), self._request(response, identity))
 
@@ -110,6 +112,19 @@ class WarcWriter:
             ("WARC-Payload-Digest", payload),
         )
         return self._append(compressed(records.record(fields, block)), b"")
+
+    def write_conversion(self, url: str, at: Instant, body: bytes, digest: str) -> RecordRef:
+        """A page as a browser showed it, made of the response stored before it; `digest` is its SHA-256 (hex)."""
+        fields = (
+            ("WARC-Type", "conversion"),
+            ("WARC-Record-ID", self._next_id()),
+            ("WARC-Date", records.warc_date(at)),
+            ("WARC-Target-URI", url),
+            ("Content-Type", records.CONVERTED),
+            ("WARC-Block-Digest", f"sha256:{digest}"),
+            (records.DIGEST, f"sha256:{digest}"),
+        )
+        return self._append(compressed(records.record(fields, body)), b"")
 
     def sync(self) -> None:
         """Make everything written so far survive a power cut. Slow: call it in a thread."""

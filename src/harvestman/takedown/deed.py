@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from harvestman.layout import Layout
-from harvestman.mend import BATCH, StillCrawl, rows_of
+from harvestman.mend import BATCH, StillCrawl, render_rows, rows_of
 from harvestman.model import Instant, JobTally, SiteRecord, Status, UrlId, UrlRecord, Visit
 from harvestman.policy.blocklist import Which
 from harvestman.ports import Content, Near
@@ -57,6 +57,9 @@ def parted(record: UrlRecord, which: Which, refs: Refs, pages: Mapping[str, Last
     visit = record.visit
     if visit is None:
         return record
+    if which and record.render is not None and any(map(which.of, record.render.wants)):
+        wants = [want for want in record.render.wants if not which.of(want)]
+        record = msgspec.structs.replace(record, render=msgspec.structs.replace(record.render, wants=wants))
     said: dict[str, object] = {}
     if which and record.status is Status.DUPLICATE and which.of(visit.target):
         said |= FORGOTTEN | {"target": ""}
@@ -97,7 +100,8 @@ def _forget_urls(
                 continue
             else:
                 changed = taken(record, reason, now)
-                delete += rows_of(url, record)
+                delete += [*rows_of(url, record), *render_rows(url, record)]
+                tally.unrendered -= record.render is not None and record.render.due > 0
                 count += 1
                 tally.blocked -= record.status is Status.BLOCKED
                 tally.settled += record.status in (Status.PENDING, Status.BLOCKED)

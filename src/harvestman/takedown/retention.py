@@ -154,7 +154,7 @@ class _Judge:
             return False
         if self._media and self._medium(fields, block) not in self._media:
             return False
-        if fields.get("warc-type") not in self._stored or member.offset + member.length > self._taken_in(path):
+        if _kind(fields) not in self._stored or member.offset + member.length > self._taken_in(path):
             return False
         return not self._is_held(fields["warc-target-uri"])
 
@@ -174,6 +174,8 @@ class _Judge:
         if fields.get("warc-type") == "request":
             identity, medium = self._last
             return medium if fields.get("warc-concurrent-to") == identity else self._known(fields)
+        if fields.get("warc-type") == "conversion":
+            return "html"
         head, _, body = block.partition(_END)
         headers = header_fields(head)
         found = _said(headers.get("content-type", ""))
@@ -188,6 +190,12 @@ class _Judge:
         url = fields["warc-target-uri"]
         record = self._runner.run(self._crawl.look_up([url]))[url]
         return (_said(record.visit.content_type) if record and record.visit else "") or UNKNOWN
+
+
+def _kind(fields: Mapping[str, str]) -> str:
+    """What a browser made of a response goes with it."""
+    said = fields.get("warc-type", "")
+    return "response" if said == "conversion" else said
 
 
 def medium_of(page: Page) -> str:

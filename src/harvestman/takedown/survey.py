@@ -136,6 +136,8 @@ def _survey_records(path: Path, gone: GoneRecord, found: Found) -> None:
         found.size += member.length
         if kind == "response":
             _keep(found, phrases_of(block.partition(b"\r\n\r\n")[2]))
+        elif kind == "conversion":
+            _keep(found, phrases_of(block))
     if cuts:
         found.cuts[path] = cuts
         if not kept:

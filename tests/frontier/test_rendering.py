@@ -1,0 +1,252 @@
+"""The queue for the browser: what is shown when, what is asked for in between, what outlives a crash.
+
+The browser is a double here; the real one is in tests/render and tests/crawl/test_scripted.py. The rest is real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from virtual import HOUR, START, Drive, OneJob, Reply, Web, config, in_a_loop, rules, web
+
+from harvestman.config import Render
+from harvestman.dispatch import Dispatch
+from harvestman.embedded.bus import NoBus
+from harvestman.embedded.roster import StaticRoster
+from harvestman.embedded.state import RocksState
+from harvestman.harvest import Harvest, Taken
+from harvestman.model import Answer, Instant, Lease, Status, UrlRecord
+from harvestman.policy.rendering import ROUNDS
+from harvestman.policy.urls import path_of
+from harvestman.render.browser import Browser, Provide, Rendered, Stored, Wanted
+from harvestman.rendering import NO_BROWSER, Rendering
+from harvestman.store.records import CONVERTED
+from harvestman.store.warc import WarcWriter, read
+
+PAGE = "https://shop.test/thing"
+SCRIPT = "https://cdn.test/app.js"
+DATA = "https://shop.test/api/thing.json"
+SHELL = b'<!doctype html><title>Shop</title><div id="root"></div><script src="https://cdn.test/app.js"></script>'
+PROSE = "A sentence of the page that only a browser can read. " * 20
+FULL = f"<!doctype html><title>Shop</title><h1>A thing</h1><p>{PROSE}</p><a href='/other'>other</a>"
+
+
+class Double(Browser):
+    """Asks for one thing after the other, as scripts do, and shows the page when it has them all."""
+
+    def __init__(self, *wants: str, costs: float = 0.1, html: str = FULL) -> None:
+        self.wants, self.costs, self.html = wants, costs, html
+        self.taken = 0.0
+        self.shown: list[str] = []
+
+    @property
+    def cpu(self) -> float:
+        return self.taken
+
+    async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+        assert stored.body == SHELL
+        self.taken += self.costs
+        self.shown.append(url)
+        for want in self.wants:
+            if await provide(Wanted(want, "script" if want.endswith(".js") else "fetch")) is None:
+                return Rendered(SHELL.decode(), url, "", "", 0.0)
+        return Rendered(self.html, url, "", "", 0.0)
+
+    async def close(self) -> None:
+        return None
+
+
+class Worker(Drive):
+    """A drive that harvests what comes, and has a browser."""
+
+    def __init__(
+        self, state: RocksState, directory: Path, browser: Browser | None, site: Web | None = None,
+        now: Instant = START, share: float = 0.1,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            state, site or shells(), settings=config(render=Render(share=share)), now=now, resumed=now > START
+        )
+        self.warcs = directory / "warc"
+        warc = WarcWriter(self.warcs, "w00", software="test", contact="", now=lambda: float(self.now))
+        self.harvest = Harvest(self.settings, state, warc, self.router, OneJob(), Random(1), {})
+        roster = StaticRoster(self.settings.partitions, 1, 0)
+        self.dispatch = Dispatch(self.frontier, self.router, roster, NoBus(), state)
+        self.rendering = Rendering(
+            self.settings, state, self.frontier, self.harvest, self.router, browser, [self.warcs], 0, self.now
+        )
+        self.read: list[Taken] = []
+
+    async def _settle(self, lease: Lease, reply: Reply, answer: Answer) -> None:
+        if lease.robots or lease.record is None:
+            await super()._settle(lease, reply, answer)
+            return
+        [taken] = await self.harvest.gather([(lease, lease.record, answer, None)])
+        self.frontier.settle(lease, answer, taken.decision, taken.visit(), 0.5, taken.news)
+        self.rendering.want(taken)
+        await self.dispatch.route(taken.links, self.now)
+
+    async def turn(self) -> None:
+        await super().turn()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        taken, asks = await self.rendering.take(self.now) if self.rendering.ready else ([], [])
+        self.read += taken
+        await self.dispatch.route([*asks, *(link for each in taken for link in each.links)], self.now)
+        await self.dispatch.route(await self.rendering.look(self.now, False), self.now)
+        self.rendering.told(self.dispatch.answered())
+        await self.commit()
+
+    async def _following(self) -> float:
+        return min(await super()._following(), max(await self.rendering.horizon(), self.now + 0.5))
+
+    async def record(self, url: str = PAGE) -> UrlRecord:
+        found = (await self.state.records([self.router.id_of(url)]))[0]
+        assert found is not None
+        return found
+
+
+def shells(robots: str = "") -> Web:
+    """Every page is a shell; scripts and data are there."""
+
+    def answer(url: str, now: Instant) -> Reply:
+        if path_of(url) == "/robots.txt":
+            return rules(robots)
+        if url.endswith(".js"):
+            return Reply(headers={"content-type": "application/javascript"}, body=b"show()")
+        if url.endswith(".json"):
+            return Reply(headers={"content-type": "application/json"}, body=b'{"title": "A thing"}')
+        return Reply(headers={"content-type": "text/html"}, body=SHELL)
+
+    return answer
+
+
+async def crawl(worker: Worker, urls: Sequence[str] = (PAGE,), **limits: float) -> None:
+    await worker.add(urls)
+    await worker.run(patience=limits.get("patience", 30.0))
+
+
+@in_a_loop
+async def test_a_shell_is_shown_when_all_that_it_needs_is_there(state: RocksState, tmp_path: Path) -> None:
+    browser = Double(SCRIPT, DATA)
+    worker = Worker(state, tmp_path, browser)
+    await crawl(worker)
+    assert browser.shown.count(PAGE) == 3, "without anything, with the script, with its data"
+    asked = [line.url for line in worker.pages()]
+    assert asked[:3] == [PAGE, SCRIPT, DATA]
+    assert asked.count(SCRIPT) == 1
+    assert min(worker.gaps()["shop.test"]) >= 0.999  # type: ignore[index]
+    [taken] = [each for each in worker.read if each.lease.url == PAGE]
+    page = taken.page
+    assert page is not None
+    assert page.rendered
+    assert "only a browser can read" in page.text
+    assert "https://shop.test/other" in asked, "its links are followed"
+    assert taken.ref is not None
+    kept = read(worker.warcs, taken.ref)
+    assert (kept.body.decode(), kept.headers) == (FULL, {"content-type": CONVERTED})
+    record = await worker.record()
+    assert record.status is Status.FETCHED
+    assert record.render is not None
+    assert (record.render.due, record.render.rounds, record.render.outcome) == (0.0, 3, "ok")
+    assert worker.rendering.waiting == 0
+    assert await state.renders(Instant(1e12), 10) == []
+
+
+@in_a_loop
+async def test_two_addresses_of_one_shell_are_two_pages(state: RocksState, tmp_path: Path) -> None:
+    browser = Double(SCRIPT, html="<title>x</title>" + FULL.replace("<a href='/other'>other</a>", ""))
+    worker = Worker(state, tmp_path, browser)
+    urls = [f"https://shop.test/{number}" for number in range(5)]
+    await crawl(worker, urls)
+    assert sorted(each.lease.url for each in worker.read) == urls
+    assert [(await worker.record(url)).status for url in urls] == [Status.FETCHED] * 5
+    assert len(worker.pages()) == 6, "the script was asked for once"
+
+
+@in_a_loop
+async def test_what_robots_txt_forbids_the_page_does_without(state: RocksState, tmp_path: Path) -> None:
+    browser = Double(SCRIPT, DATA)
+    worker = Worker(state, tmp_path, browser, shells("User-agent: *\nDisallow: /api/"))
+    await crawl(worker)
+    assert DATA not in [line.url for line in worker.pages()]
+    assert [each.page.title for each in worker.read if each.page] == ["Shop"], "as far as it came"
+    record = await worker.record()
+    assert record.render is not None
+    assert record.render.done > 0
+
+
+@in_a_loop
+async def test_a_page_that_always_wants_more_is_taken_as_it_is(state: RocksState, tmp_path: Path) -> None:
+    class Greedy(Double):
+        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+            self.wants = (f"https://shop.test/{len(self.shown)}.json",)
+            return await super().render(url, stored, provide, at)
+
+    browser = Greedy()
+    worker = Worker(state, tmp_path, browser)
+    await crawl(worker)
+    assert browser.shown == [PAGE] * ROUNDS
+    assert len(worker.read) == 1
+
+
+@in_a_loop
+async def test_what_waits_for_the_browser_outlives_the_process(state: RocksState, tmp_path: Path) -> None:
+    first = Worker(state, tmp_path / "1", None)
+    await crawl(first)
+    assert first.rendering.alerts == [NO_BROWSER]
+    assert first.rendering.waiting == 1
+    assert len(await state.renders(Instant(1e12), 10)) == 1
+    second = Worker(state, tmp_path / "1", browser := Double(SCRIPT, html=PROSE), now=Instant(first.now + 60))
+    await second.run(patience=30.0)
+    assert browser.shown == [PAGE, PAGE]
+    assert len(second.read) == 1
+    assert [line.url for line in second.pages()][:1] == [SCRIPT], "the page is not asked for again"
+
+
+@in_a_loop
+async def test_a_page_that_is_due_again_is_shown_again_though_its_shell_is_the_same(
+    state: RocksState, tmp_path: Path
+) -> None:
+    browser = Double(SCRIPT, DATA, html="<title>x</title>" + PROSE)
+    worker = Worker(state, tmp_path, browser)
+    worker.frontier.visits_until = Instant(1e12)
+    await worker.add([PAGE])
+    await worker.run(until=Instant(worker.now + 20 * 24 * HOUR), patience=400 * HOUR)
+    asked = [line.url for line in worker.pages()]
+    visits = asked.count(PAGE)
+    assert visits >= 2
+    assert len(worker.read) == visits
+    assert asked.count(DATA) == visits, "what it shows is fetched anew"
+    assert asked.count(SCRIPT) <= visits
+
+
+@in_a_loop
+async def test_the_browser_keeps_to_its_share_of_the_time(state: RocksState, tmp_path: Path) -> None:
+    browser = Double(costs=5.0, html="<title>x</title>" + PROSE)
+    worker = Worker(state, tmp_path, browser)
+    urls = [f"https://h{number}.test/" for number in range(30)]
+    await crawl(worker, urls, patience=HOUR)
+    assert len(worker.read) == 30
+    took = worker.now - START
+    assert browser.cpu <= 0.1 * took + 10.0 + 5.0
+    assert took >= 1_350
+
+
+@in_a_loop
+async def test_without_a_share_nothing_is_queued(state: RocksState, tmp_path: Path) -> None:
+    worker = Worker(state, tmp_path, Double(), shells(), share=0.0)
+    await crawl(worker)
+    assert (await worker.record()).render is None
+    assert worker.read == []
+
+
+@in_a_loop
+async def test_whole_pages_are_left_alone(state: RocksState, tmp_path: Path) -> None:
+    browser = Double()
+    whole = Reply(headers={"content-type": "text/html"}, body=FULL.encode())
+    worker = Worker(state, tmp_path, browser, web(page=whole))
+    await crawl(worker)
+    assert browser.shown == []
