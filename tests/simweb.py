@@ -36,7 +36,9 @@ class SimWeb:
 
 
 @contextmanager
-def sim_web(directory: Path, *, hosts: int, pages: int, profile: str = "mixed", seed: int = 7) -> Iterator[SimWeb]:
+def sim_web(
+    directory: Path, *, hosts: int, pages: int, profile: str = "mixed", seed: int = 7, scripted: float = 0.0
+) -> Iterator[SimWeb]:
     """Starts it on free ports, stops it by its pid; the log is complete afterwards."""
     log, seeds, words = directory / "sim.log", directory / "seeds.txt", directory / "sim.out"
     command = [
@@ -50,7 +52,20 @@ def sim_web(directory: Path, *, hosts: int, pages: int, profile: str = "mixed", 
         "--seed",
         str(seed),
     ]
-    command += ["--profile", profile, "--port", "0", "--dns-port", "0", "--log", str(log), "--seeds-out", str(seeds)]
+    command += [
+        "--scripted",
+        str(scripted),
+        "--profile",
+        profile,
+        "--port",
+        "0",
+        "--dns-port",
+        "0",
+        "--log",
+        str(log),
+        "--seeds-out",
+        str(seeds),
+    ]
     with words.open("wb") as out:
         process = subprocess.Popen(command, stderr=out)
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cases import for_each
 
 from harvestman.config import Caches, Config, Limits, Memory, Politeness, Region, Retention, Retry, check, load
 from harvestman.errors import ConfigError
@@ -95,7 +96,7 @@ def test_a_directory_is_no_configuration(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("config", "key"),
     [
         (Config(workers=0), "workers"),
@@ -135,7 +136,7 @@ def test_contradictions_are_refused_by_name(config: Config, key: str) -> None:
     assert key in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("regions", "words"),
     [
         ((Region("EU"),), "EU: a name is of a-z"),
@@ -240,14 +241,14 @@ ASKED_FOR = {
 """The defaults of DESIGN section 12 (all but rendering, which does not exist yet; normalisation is tests/policy)."""
 
 
-@pytest.mark.parametrize(("name", "default"), ASKED_FOR.items())
-def test_the_defaults_the_mission_asks_for_are_settings(name: str, default: float, tmp_path: Path) -> None:
-    section, key = name.split(".")
-    assert getattr(getattr(Config(), section), key) == default
-    file = tmp_path / "crawl.toml"
-    other = default / 2 if isinstance(default, float) else default - 1
-    file.write_text(f"[{section}]\n{key} = {other}\n", encoding="utf-8")
-    assert getattr(getattr(check(load(file)), section), key) == other
+def test_the_defaults_the_mission_asks_for_are_settings(tmp_path: Path) -> None:
+    for name, default in ASKED_FOR.items():
+        section, key = name.split(".")
+        assert getattr(getattr(Config(), section), key) == default, name
+        file = tmp_path / "crawl.toml"
+        other = default / 2 if isinstance(default, float) else default - 1
+        file.write_text(f"[{section}]\n{key} = {other}\n", encoding="utf-8")
+        assert getattr(getattr(check(load(file)), section), key) == other, name
 
 
 def test_retention_is_a_list_of_rules(tmp_path: Path) -> None:

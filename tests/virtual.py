@@ -113,7 +113,7 @@ def config(**changes: object) -> Config:
 class _NoObjects:
     """`ports.Objects` with nothing in it."""
 
-    async def put(self, name: str, body: bytes) -> None:
+    async def put(self, name: str, body: bytes | bytearray) -> None:
         raise AssertionError("nothing is stored here")
 
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes | None:

@@ -378,8 +378,8 @@ _DIRECTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _TAKEN = frozenset(
     {
         *("blocked.jsonl", "browser", "corpus", "corpus.part", "crawl.json", "erasing", "export", "graph"),
-        *("holds.jsonl", "jobs", "lock", "logs", "pages", "query", "regions", "removed.jsonl", "removing.jsonl", "seen"),
-        *("settings.json", "state", "takedowns.jsonl", "warc"),
+        *("holds.jsonl", "jobs", "lock", "logs", "pages", "query", "regions", "removed.jsonl", "removing.jsonl"),
+        *("seen", "settings.json", "state", "takedowns.jsonl", "warc"),
     }
 )
 """What a crawl keeps below its data directory."""

@@ -94,7 +94,7 @@ class Rendering:
         self._router = router
         self._browser = browser
         self._warcs = warcs
-        self._share = Share(config.render.share, config.render.seconds, now)
+        self._share = Share(config.render.share, config.render.seconds, now, saved=config.render.seconds)
         self._known: dict[str, tuple[Instant, RecordRef | None]] = {}
         self._task: asyncio.Task[Shown] | None = None
         self._busy = UrlId(b"")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import pytest
+from cases import for_each
 
 from harvestman import errors, export
 from harvestman.cli import audit, bench, main, running
@@ -47,13 +47,13 @@ def test_verbs_are_in_the_manual() -> None:
     assert set(re.findall(r"^## harvestman (\w+)$", MANUAL, re.MULTILINE)) == set(verbs())
 
 
-@pytest.mark.parametrize("name", sorted(verbs()))
+@for_each("name", sorted(verbs()))
 def test_options_are_in_the_manual(name: str) -> None:
     documented = set(re.findall(r"^\| `(--[a-z-]+)", section(f"harvestman {name}"), re.MULTILINE))
     assert documented == options_of(verbs()[name])
 
 
-@pytest.mark.parametrize("name", sorted(verbs()))
+@for_each("name", sorted(verbs()))
 def test_every_option_explains_itself_and_its_default(name: str) -> None:
     for action in actions_of(verbs()[name]):
         if action.option_strings and "--help" not in action.option_strings:
@@ -61,7 +61,7 @@ def test_every_option_explains_itself_and_its_default(name: str) -> None:
             assert "default" in action.help, action.option_strings
 
 
-@pytest.mark.parametrize("name", sorted(verbs()))
+@for_each("name", sorted(verbs()))
 def test_documented_defaults_are_the_real_ones(name: str) -> None:
     rows = re.findall(
         r"^\| `(--[a-z-]+)[^|]*(?:\\\|[^|]*)*\|(?:[^|]|(?<=\\)\|)*\| `?([\d.]+)\b", section(f"harvestman {name}"), re.M
@@ -72,7 +72,7 @@ def test_documented_defaults_are_the_real_ones(name: str) -> None:
             assert float(known[option]) == float(default), option
 
 
-@pytest.mark.parametrize("name", sorted(verbs()))
+@for_each("name", sorted(verbs()))
 def test_help_teaches_with_examples(name: str) -> None:
     assert "examples:" in verbs()[name].format_help()
     assert f"harvestman {name}" in (verbs()[name].epilog or "")

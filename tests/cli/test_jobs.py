@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cases import for_each
 from cli import crawled
 from cli.test_running import HOME, Pretender
 
@@ -100,14 +101,14 @@ def test_a_job_needs_a_crawl(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert "holds no crawl" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "seconds"), [("90s", 90), ("15m", 900), ("1h", 3600), ("7d", 604_800), ("2W", 1_209_600), ("1.5h", 5400)]
 )
 def test_lengths_of_time(text: str, seconds: float) -> None:
     assert ttl(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1 day", "0m", "1e9d", "9999d", "1h30m"])
+@for_each("text", ["", "7", "d", "-1d", "1 day", "0m", "1e9d", "9999d", "1h30m"])
 def test_no_lengths_of_time(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         ttl(text)

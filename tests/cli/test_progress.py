@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from cases import for_each
 from rich.console import Console
 
 from harvestman.cli import progress, words
@@ -100,7 +101,7 @@ def test_pace_is_of_late() -> None:
     assert pace.rates()[0] == pytest.approx(50.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("seconds", "text"),
     [(0.44, "0.4 s"), (0, "0 s"), (2, "2 s"), (59.6, "1 min"), (65, "1 min 5 s"), (3600, "1 h"), (7320, "2 h 2 min"),
      (200_000, "2 d 7 h")],

@@ -10,6 +10,7 @@ from random import Random
 
 import msgspec
 import pytest
+from cases import for_each
 from cli import crawled, mending
 from cli.mending import run
 from hypothesis import given
@@ -62,7 +63,7 @@ def data(crawl: Path, tmp_path: Path) -> Path:
 # -- what waits where ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("known", "families"),
     [
         (record(Status.PENDING), ["queue"]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import suites
+from cases import for_each
 
 from harvestman.errors import UsageError
 from harvestman.policy.urls import from_seed
@@ -29,12 +29,12 @@ def cases() -> list[dict[str, Any]]:
     return [case for case in rows if case.get("type") in kinds and "error" not in case]
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if case["id"] not in DIFFERENT], ids=lambda case: case["id"])
+@for_each("case", [case for case in cases() if case["id"] not in DIFFERENT])
 def test_a_sitemap_gives_its_urls(case: dict[str, Any]) -> None:
     assert read_seeds(suites.ROOT / "sitemap" / case["file"]).urls == list(dict.fromkeys(map(from_seed, case["urls"])))
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if case["id"] in DIFFERENT], ids=lambda case: case["id"])
+@for_each("case", [case for case in cases() if case["id"] in DIFFERENT])
 def test_the_differences_are_still_there(case: dict[str, Any]) -> None:
     try:
         found = read_seeds(suites.ROOT / "sitemap" / case["file"]).urls

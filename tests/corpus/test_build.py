@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,13 +63,18 @@ class Here:
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "Crew", Here)
-    monkeypatch.setattr(subject, "_SMALLEST_PART", 4)
+    lonely(monkeypatch)
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    shelf = Shelf(tmp_path / "crawl")
+def lonely(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(subject, "Crew", Here)
+    patch.setattr(subject, "_SMALLEST_PART", 4)
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The crawl they all build from; nobody changes it."""
+    shelf = Shelf(tmp_path_factory.mktemp("corpus") / "crawl")
     for number in range(PAGES):
         shelf.put(f"{ROOT}/{number}", page(prose(number), f"Title number {number} of them"))
     first = shelf.put(f"{ROOT}/first", page(prose(100), "The first of two"))
@@ -78,6 +84,21 @@ def data(tmp_path: Path) -> Path:
     shelf.put(f"{ROOT}/short", page("Too short to keep.", "Short one"))
     shelf.put(f"{ROOT}/hidden", page(prose(60), head="<meta name=robots content=noindex>"))
     return shelf.close()
+
+
+@pytest.fixture
+def data(crawl: Path, tmp_path: Path) -> Path:
+    """A copy of one's own."""
+    return Path(shutil.copytree(crawl, tmp_path / "crawl"))
+
+
+@pytest.fixture(scope="module")
+def corpus(crawl: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
+    """The usual build, for those who only read it."""
+    data = Path(shutil.copytree(crawl, tmp_path_factory.mktemp("built") / "crawl"))
+    with pytest.MonkeyPatch.context() as patch:
+        lonely(patch)
+        return data, built(data)
 
 
 def built(data: Path, asked: Asked = USUAL, **more: bool) -> Manifest:
@@ -91,9 +112,8 @@ def rows(data: Path) -> dict[str, dict[str, Any]]:
     return {row["url"].removeprefix(ROOT): row for row in table.to_pylist()}
 
 
-@pytest.mark.usefixtures("alone")
-def test_a_corpus(data: Path) -> None:
-    manifest = built(data)
+def test_a_corpus(corpus: tuple[Path, Manifest]) -> None:
+    data, manifest = corpus
     found = rows(data)
     assert set(found) == {*(f"/{number}" for number in range(PAGES)), "/first", "/near", "/short"}
     assert found["/0"]["text"] == prose(50)
@@ -112,9 +132,8 @@ def test_a_corpus(data: Path) -> None:
     assert not (data / "corpus.part").exists()
 
 
-@pytest.mark.usefixtures("alone")
-def test_every_document_leads_back_to_its_record(data: Path) -> None:
-    built(data)
+def test_every_document_leads_back_to_its_record(corpus: tuple[Path, Manifest]) -> None:
+    data, _ = corpus
     from harvestman.model import RecordRef
 
     for row in rows(data).values():
@@ -125,18 +144,17 @@ def test_every_document_leads_back_to_its_record(data: Path) -> None:
         assert row["schema_version"] == SCHEMA_VERSION
 
 
-@pytest.mark.usefixtures("alone")
-def test_the_schema_is_the_documented_one(data: Path) -> None:
-    built(data)
+def test_the_schema_is_the_documented_one(corpus: tuple[Path, Manifest]) -> None:
+    data, _ = corpus
     schema = pq.read_schema(data / "corpus" / "part-00000.parquet")
     assert schema.equals(DOCUMENTS)
     assert schema.metadata[VERSION_KEY] == str(SCHEMA_VERSION).encode()
 
 
 @pytest.mark.usefixtures("alone")
-def test_json_lines_hold_the_same(data: Path) -> None:
-    built(data)
-    parquet = rows(data)
+def test_json_lines_hold_the_same(data: Path, corpus: tuple[Path, Manifest]) -> None:
+    parquet = rows(corpus[0])
+    shutil.copytree(corpus[0] / "corpus", data / "corpus")
     built(data, Asked(format="jsonl"))
     lines = b"".join(
         zstandard.ZstdDecompressor().stream_reader(path.open("rb")).read()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 from corpus.shelf import page, prose
 
 from harvestman.corpus import extract
 from harvestman.corpus.extract import Reading, is_furniture, is_headline, main_text
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "Read more: What the mayor said",
@@ -29,7 +30,7 @@ def test_furniture_goes(line: str) -> None:
     assert is_furniture(line)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "He said that one should read more books.",
@@ -46,7 +47,7 @@ def test_sentences_stay(line: str) -> None:
     assert not is_furniture(line)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "expected"),
     [
         ("The Old Bridge Falls", True),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 from turbohtml import parse
 
 from harvestman.corpus.licence import rights_of, spdx
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "name"),
     [
         ("https://creativecommons.org/licenses/by-sa/4.0/", "CC-BY-SA-4.0"),

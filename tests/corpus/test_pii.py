@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harvestman.corpus.pii import masked
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("Write to jane.doe+news@mail.example.co.uk today", "Write to <EMAIL> today"),
@@ -33,7 +34,7 @@ def test_what_is_personal_is_masked(text: str, expected: str) -> None:
     assert masked(text)[0] == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "version 1.2.3.4 is out, and v10.0.19.1 too",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from cases import for_each
 from corpus.shelf import prose
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ def test_prose_is_kept() -> None:
     assert judged(prose(1)) == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "reason"),
     [
         ("Too short to be of use to anybody.", "min_words"),
@@ -44,7 +45,6 @@ def test_prose_is_kept() -> None:
         (prose(10) + " Lorem ipsum dolor sit amet.", "lorem_ipsum"),
         (prose(11, 5) + "\nPlease enable JavaScript to see this page.", "javascript_warning"),
     ],
-    ids=lambda value: value if "_" in value and " " not in value else "",
 )  # fmt: skip
 def test_each_limit_is_named(text: str, reason: str) -> None:
     assert judged(text) == reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from cases import for_each
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("decisions/*.md")]
@@ -22,7 +22,7 @@ def exists(name: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@for_each("page", PAGES)
 def test_every_path_named_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     missing = [name for name in _PATH.findall(text) if not exists(name)]

@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cdxj_indexer.main import CDXJIndexer  # type: ignore[import-untyped]  # ships no types
 from formats.small import HOME, Small, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from surt import surt as their_surt  # type: ignore[import-untyped]  # ships no types
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]  # ships no types
 
 from harvestman.cli.main import main
@@ -72,6 +70,8 @@ def test_warcio_and_fastwarc_find_every_digest_right(layout: Layout, wet: Path) 
 
 
 def test_the_index_is_that_of_cdxj_indexer(layout: Layout) -> None:
+    from cdxj_indexer.main import CDXJIndexer  # type: ignore[import-untyped]  # ships no types
+
     theirs = io.StringIO()
     CDXJIndexer(theirs, [str(path) for path in warcs(layout)], sort=True).process_all()
     assert build_index(layout.warc).read_text() == theirs.getvalue()
@@ -88,6 +88,8 @@ PIECES = [
 @settings(deadline=None)
 @given(st.sampled_from(["http://example.org", "https://www2.example.org:8080"]), st.lists(st.sampled_from(PIECES)))
 def test_keys_are_those_replay_tools_look_for(origin: str, pieces: list[str]) -> None:
+    from surt import surt as their_surt  # type: ignore[import-untyped]  # ships no types
+
     try:
         url = request_form(f"{origin}/{''.join(pieces)}")
     except UrlError:

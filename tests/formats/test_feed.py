@@ -285,7 +285,15 @@ def test_retention_tells_up_to_when_and_newer_versions_stay(tmp_path: Path) -> N
     assert indexer.urls == {"both"}
 
 
-@pytest.mark.parametrize("fatal", ["block", "state", "records", "pages", "derived", "proof"])
+@pytest.mark.parametrize(
+    "fatal",
+    [
+        "block",
+        "records",
+        "proof",
+        *(pytest.param(step, marks=pytest.mark.slow) for step in ("state", "pages", "derived")),
+    ],
+)
 def test_a_takedown_that_is_cut_short_is_told_when_it_is_done(tmp_path: Path, fatal: str) -> None:
     layout = write(tmp_path / "crawl")
     indexer = Indexer(layout)

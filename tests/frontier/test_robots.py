@@ -6,7 +6,7 @@ import pytest
 from virtual import HOUR, Drive, Reply, Web, in_a_loop, rules, web
 
 from harvestman.embedded.state import RocksState
-from harvestman.frontier.book import RobotsBook
+from harvestman.frontier.book import Entry, RobotsBook
 from harvestman.model import FailureKind, HostKey, Instant, Origin, Partition, RobotsRecord, Status
 from harvestman.policy.urls import host_of, origin_of, path_of
 from harvestman.ports import Changes
@@ -211,11 +211,17 @@ async def test_a_robots_txt_whose_new_home_is_down_forbids_everything(state: Roc
 
 @in_a_loop
 async def test_the_book_holds_so_many_bytes_of_rules_and_finds_the_others_on_disk(state: RocksState) -> None:
-    book = RobotsBook(state, "harvestman", most_bytes=2_500)
+    book = RobotsBook(state, "harvestman", most_bytes=4_500)
     partition, now = Partition(1), Instant(100.0)
     origins = [Origin(f"https://h{number}.test") for number in range(3)]
     records = [
-        RobotsRecord(origin, b"User-agent: *\nDisallow: /private/\n".ljust(1_000, b"#"), now, now, Instant(1e9))
+        RobotsRecord(
+            origin,
+            f"#{origin}\nUser-agent: *\nDisallow: /private/\n".encode().ljust(1_000, b"#"),
+            now,
+            now,
+            Instant(1e9),
+        )
         for origin in origins
     ]
     for record in records:
@@ -228,3 +234,22 @@ async def test_the_book_holds_so_many_bytes_of_rules_and_finds_the_others_on_dis
     assert [await book.record(partition, origin) is not None for origin in origins] == [True, False, True]
     huge = RobotsRecord(Origin("https://huge.test"), b"#" * 5_000, now, now, Instant(1e9))
     assert book.learn(huge).record is huge, "one is always held, however large"
+
+
+@in_a_loop
+async def test_a_file_that_many_origins_share_is_held_once(state: RocksState) -> None:
+    book = RobotsBook(state, "harvestman", most_bytes=4_500)
+    now = Instant(100.0)
+
+    def learn(number: int, body: bytes) -> Entry:
+        return book.learn(RobotsRecord(Origin(f"https://h{number}.test"), bytes(body), now, now, Instant(1e9)))
+
+    body = b"User-agent: *\nDisallow: /private/\n".ljust(1_000, b"#")
+    assert len({id(learn(number, body).rules) for number in range(50)}) == 1
+    assert [await book.record(Partition(1), Origin(f"https://h{number}.test")) is not None for number in (0, 49)]
+    for number in range(50):
+        learn(number, body + b"%d" % number)
+    held = [number for number in range(50) if Origin(f"https://h{number}.test") in book._entries]
+    assert held == [48, 49], "each has its own now"
+    assert book._bytes == sum(entry.text.size for entry in book._entries.values())
+    assert len(book._texts) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import networkx as nx  # type: ignore[import-untyped]  # ships no types
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +14,9 @@ EXACT = 1e-12
 
 
 def judged(nodes: int, edges: list[tuple[int, int]], tolerance: float = EXACT) -> Floats:
-    """The same by networkx."""
+    """The same by networkx, which takes long to import."""
+    import networkx as nx  # type: ignore[import-untyped]  # ships no types
+
     graph = nx.DiGraph()
     graph.add_nodes_from(range(nodes))
     graph.add_edges_from(edges)

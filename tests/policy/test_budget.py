@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ def sketch_of(count: int) -> int:
     return sketch
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 20, 60, 120])
+@for_each("count", [0, 1, 5, 20, 60, 120])
 def test_the_sketch_tells_about_how_many_sites_link(count: int) -> None:
     assert linkers(sketch_of(count)) == pytest.approx(count, rel=0.35, abs=0.6)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 
 from harvestman.config import Config, Politeness
 from harvestman.errors import UsageError
@@ -19,7 +20,7 @@ def paced(delay: float, ip_delay: float = 0.1) -> Politeness:
     return Politeness(delay=Seconds(delay), ip_delay=Seconds(ip_delay))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("config", "seeds", "home"),
     [
         (Config(), PUBLIC, False),
@@ -67,7 +68,7 @@ def test_contacts(contact: str) -> None:
     assert contact in config.user_agent("1")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "contact",
     ["me", "example.org", "https://", "http://localhost", "ftp://example.org/", "a@b", "a b@example.org",
      "https://example.org/\r\nX: y", "https://exämple.org/", "me@example.org\n"],

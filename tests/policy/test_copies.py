@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +35,7 @@ def test_neighbours_are_those_within_the_farthest(simhash: int, weak: int, other
     assert near
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other", "part"),
     [
         (FULL, FULL, 1.0),

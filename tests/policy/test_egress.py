@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ def proxy_of(host: str, *proxies: Proxy) -> str:
     return Egress(proxies).route(HostKey(host), site_of(HostKey(host))).proxy
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("host", "proxy"),
     [
         ("abc.onion", TOR.url),
@@ -122,7 +123,7 @@ def test_the_onion_delay_is_longer_by_default() -> None:
     assert (promised(Politeness(), HostKey("a.onion")), promised(Politeness(), HostKey("a.test"))) == (5.0, 1.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("proxy", "words"),
     [
         (Proxy(("*",), "socks5://127.0.0.1:1"), "not socks5h://HOST:PORT"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from harvestman.errors import UsageError
 from harvestman.policy.guard import WEB_PORTS, Guard
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "reason"),
     [
         ("127.0.0.1", "loopback"),
@@ -77,7 +78,7 @@ def test_refused(address: str, reason: str) -> None:
     assert guard.refusal(address) == guard.refusal(address)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "1.1.1.1",
@@ -116,13 +117,13 @@ def test_a_network_is_named_for_itself_and_not_for_what_lies_behind_a_gateway(ad
     assert Guard([address]).refusal(address) is None
 
 
-@pytest.mark.parametrize("port", sorted(WEB_PORTS))
+@for_each("port", sorted(WEB_PORTS))
 def test_the_ports_of_the_web_are_open(port: int) -> None:
     assert Guard().refusal("93.184.216.34", port) is None
     assert Guard().port_refusal(f"http://example.org:{port}/") is None
 
 
-@pytest.mark.parametrize("port", [1, 21, 22, 23, 25, 81, 3000, 6379, 8001, 9200, 11211, 27017, 65535])
+@for_each("port", [1, 21, 22, 23, 25, 81, 3000, 6379, 8001, 9200, 11211, 27017, 65535])
 def test_other_ports_must_be_named(port: int) -> None:
     cure = f"--allow-port {port} opens it"
     for host, address in (("example.org", "93.184.216.34"), ("[2606:4700::1111]", "2606:4700::1111")):

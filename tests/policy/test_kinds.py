@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harvestman.policy.kinds import Kind, page_kind
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "kind"),
     [
         ("https://news.example.org/item?id=1", "news"),

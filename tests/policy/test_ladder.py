@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 
 from harvestman.model import Failure, FailureKind, Instant, Origin, Response, RobotsRecord, Seconds
 from harvestman.policy.ladder import Standing, retry_after, settle, standing
@@ -38,7 +39,7 @@ def test_rules_are_kept_a_day(status: int) -> None:
     assert standing(record, after(DAY)) is Standing.ASK
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 418, 451, 499])
+@for_each("status", [400, 401, 403, 404, 410, 418, 451, 499])
 def test_client_errors_mean_no_rules(status: int) -> None:
     record = settle(ORIGIN, GOOD, response(status), b"<html>Disallow: /", START)
     assert (record.body, record.expires, record.unreachable) == (b"", after(DAY), False)
@@ -55,7 +56,7 @@ def test_an_unchanged_copy_is_fresh_again() -> None:
     assert (record.body, record.good_at, record.unreachable) == (RULES, after(DAY), False)
 
 
-@pytest.mark.parametrize("answer", [*map(response, (429, 500, 502, 503, 599, 100)), *map(failure, FailureKind)])
+@for_each("answer", [*map(response, (429, 500, 502, 503, 599, 100)), *map(failure, FailureKind)])
 def test_unreachable_forbids_everything(answer: Response | Failure) -> None:
     record = settle(ORIGIN, None, answer, b"", START)
     assert (record.unreachable, record.unreachable_since, record.good_at) == (True, START, 0.0)
@@ -120,7 +121,7 @@ def test_no_record() -> None:
     assert standing(None, START) is Standing.ASK
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "expected"),
     [
         ("120", 120.0),

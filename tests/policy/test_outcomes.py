@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,7 +49,7 @@ def decided(answer: Answer, attempts: int = 1, hops: int = 0, chance: float = 0.
 FINAL = {FailureKind.UNWANTED, FailureKind.TOO_LARGE, FailureKind.BAD_CONTENT, FailureKind.GUARD}
 
 
-@pytest.mark.parametrize("kind", FailureKind)
+@for_each("kind", FailureKind)
 def test_every_kind_of_failure_has_a_decision(kind: FailureKind) -> None:
     decision = decided(failure(kind, "words"))
     assert decision.error == str(kind)
@@ -140,7 +141,7 @@ def test_the_sixth_hop_is_not_followed() -> None:
     assert followed == ["https://a.test/on"] * 5 + [None] * 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     "location",
     ["", "#top", "/dir", "https://a.test/dir#frag", "mailto:x@y", "javascript:1", "http://", "https://u:p@b/"],
 )
@@ -162,7 +163,7 @@ def test_a_redirect_without_a_location_is_gone(status: int) -> None:
     assert decided(response(status)).status is Status.GONE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sent", "target"),
     [
         ("/café".encode(), "https://a.test/caf%C3%A9"),
@@ -197,7 +198,7 @@ def test_every_kind_of_failure_has_its_policy() -> None:
     assert {kind for kind in FailureKind if kind.fault is not Fault.REFUSED} == set(outcomes.SLOWER)
 
 
-@pytest.mark.parametrize(("kind", "slower"), outcomes.SLOWER.items())
+@for_each(("kind", "slower"), outcomes.SLOWER.items())
 def test_failures_that_heal_slowly_are_tried_again_slowly(kind: FailureKind, slower: float) -> None:
     waits = []
     for attempt in range(1, 5):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,7 +90,7 @@ def test_retry_after_outlasts_the_sick_list() -> None:
     assert clock.sick_until == NOW + 6 * 3600, "told apart, for `hosts --forgive`"
 
 
-@pytest.mark.parametrize("value", ["", "soon", "-1", "1.5", "Wed, 99 Foo", "9" * 400, "٣"])
+@for_each("value", ["", "soon", "-1", "1.5", "Wed, 99 Foo", "9" * 400, "٣"])
 def test_an_illegible_retry_after_is_no_reason_to_hurry_or_to_break(value: str) -> None:
     clock = settled(HostClock(), response(503, retry_after=value))
     assert clock.next_allowed >= NOW + 1.0
@@ -123,7 +124,7 @@ def test_one_good_answer_forgives_the_failures_before_it() -> None:
     assert settled(clock, failure(FailureKind.DNS)).failures == 1
 
 
-@pytest.mark.parametrize("kind", FailureKind)
+@for_each("kind", FailureKind)
 def test_only_failures_of_the_host_count_against_it(kind: FailureKind) -> None:
     if kind is FailureKind.PROXY:  # the host was not asked: nothing is forgiven either
         assert (unhealthy(failure(kind)), settled(HostClock(failures=3), failure(kind)).failures) == (False, 3)
@@ -132,7 +133,7 @@ def test_only_failures_of_the_host_count_against_it(kind: FailureKind) -> None:
     assert settled(HostClock(failures=3), failure(kind)).failures == (0 if kind in OURS else 4)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "ill"),
     [(200, False), (304, False), (404, False), (410, False), (429, True), (500, True), (503, True), (599, True)],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,7 +68,7 @@ def test_authority_tells_apart_what_crawls_meet() -> None:
     assert 0.1 < found_on_an_unknown_home_page < 0.9
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "away"),
     [
         ("https://a.example/", 0),
@@ -131,7 +132,7 @@ def test_weights_can_be_set() -> None:
     assert score(0.25, 1.0, "sitemap", 1.0, "news", only) == (0.25, 0.0, 0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("kind", sorted(SOURCE_WEIGHT.keys() - {"seed", "sitemap", "feed"}))
+@for_each("kind", sorted(SOURCE_WEIGHT.keys() - {"seed", "sitemap", "feed"}))
 def test_a_seed_is_at_least_as_urgent_as_a_link_of_its_place(kind: str) -> None:
     assert score(0.5, 1.0, "seed", 1.0, "other", WEIGHTS).total >= score(0.5, 1.0, kind, 1.0, "other", WEIGHTS).total
 

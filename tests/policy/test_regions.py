@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ ASIA = Region("asia")
 RULES = Rules((ASIA, EU, US))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("site", "region"),
     [
         ("spiegel.de", 1), ("de", 1), ("bbc.co.uk", 1), ("example.com", 1),
@@ -41,7 +42,7 @@ def test_the_longest_ending_decides(site: str, region: int | None) -> None:
     assert RULES.by_ending(SiteKey(site)) == region
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "region"),
     [("193.1.2.3", 1), ("193.7.2.3", 2), ("10.9.9.9", 2), ("194.1.2.3", None), ("2001:db8::7", 1), ("::1", None)],
 )
@@ -99,7 +100,7 @@ def site(name: str = "a.org", address: str = "", **seconds: float) -> SiteRecord
     return found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("record", "home", "choice"),
     [
         (site("spiegel.de", "10.0.0.1", asia=0.1), 0, Choice(1, "tld")),

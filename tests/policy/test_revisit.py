@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,7 +138,7 @@ def test_a_page_that_falls_silent_is_noticed_and_so_is_one_that_wakes() -> None:
     assert 1 / rate(change) < 45 * DAY
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new", "before", "after", "verdict"),
     [
         (b"a", b"a", 1, 1, False),
@@ -223,7 +224,7 @@ def test_without_a_budget_once_per_mean_change_interval() -> None:
     assert interval(known(1e-6), 1.0, 1.0, rules) == rules.longest
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("previous", "streak", "wait"),
     [(DAY, 1, DAY), (DAY, 2, DAY), (DAY, 3, DAY / 2), (DAY, 7, DAY / 2), (DAY, -2, DAY), (DAY, -3, 2 * DAY),
      (1_000.0, 3, 900.0), (20 * DAY, -3, 30 * DAY)],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harvestman.policy.robots import MAX_BODY, Verdict, parse
+from harvestman.policy import patterns as arrangement
+from harvestman.policy.robots import MAX_BODY, Verdict, escaped, parse
 
 
 def allowed(body: str, path: str) -> bool:
@@ -128,15 +131,63 @@ def test_nothing_raises(body: bytes, path: str) -> None:
     assert isinstance(parse(body).verdict(path), Verdict)
 
 
-PATTERNS = st.lists(st.tuples(st.booleans(), st.text(st.sampled_from("/ab*$"), min_size=1, max_size=7)), max_size=6)
+PATTERNS = st.lists(st.tuples(st.booleans(), st.text(st.sampled_from("/ab*$~é"), min_size=1, max_size=7)), max_size=30)
 
 
-@given(PATTERNS, st.text(st.sampled_from("/ab$"), max_size=9))
-def test_verdicts_equal_those_of_a_plain_search(patterns: list[tuple[bool, str]], tail: str) -> None:
-    path = "/" + tail
-    lines = [f"{'Allow' if allow else 'Disallow'}: {pattern}" for allow, pattern in patterns]
-    best = max(((len(p), allow) for allow, p in patterns if _plainly_matches(p, path)), default=(0, True))
-    assert allowed("User-agent: *\n" + "\n".join(lines), path) is best[1]
+@given(PATTERNS, st.lists(st.text(st.sampled_from("/ab$~é"), max_size=9), max_size=6), st.sampled_from([256, 5]))
+def test_verdicts_equal_those_of_a_plain_search(rules: list[tuple[bool, str]], tails: list[str], opened: int) -> None:
+    """Whether the patterns lie open or in blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrangement, "OPEN", opened)
+        patch.setattr(arrangement, "BLOCK", 3)
+        lines = [f"{'Allow' if allow else 'Disallow'}: {pattern}" for allow, pattern in rules]
+        parsed = parse("\n".join(["User-agent: *", *lines]).encode())
+        for path in ("/" + tail for tail in tails):
+            weights = {
+                number: (len(escaped(pattern)), allow)
+                for number, (allow, pattern) in enumerate(rules, 2)
+                if _plainly_matches(escaped(pattern), escaped(path))
+            }
+            best = max(weights.values(), default=(0, True))
+            verdict = parsed.verdict(path)
+            assert verdict.allowed is best[1]
+            assert weights.get(verdict.line, (0, True)) == best, "its line is one of the heaviest"
+            assert verdict.rule == (rules[verdict.line - 2][1] if verdict.line else "")
+
+
+def test_a_long_file_is_judged_as_a_short_one() -> None:
+    """Each rule of a packed file is found, with its line and its text, and so are those it lies in."""
+    texts = [f"/{n % 7}/{'x' * (n % 11)}/{n}{('', '$', '*', '/', '%7e')[n % 5]}" for n in range(5_000)]
+    rules = parse("\n".join(["User-agent: *", "Disallow: /3/", *(f"Allow: {text}" for text in texts)]).encode())
+    for number, text in list(enumerate(texts, 3))[::17]:
+        path = escaped(text.rstrip("$*"))
+        assert rules.verdict(path) == Verdict(True, text, number)
+        if text.endswith("$"):
+            assert rules.verdict(path + "?").line != number
+    assert rules.verdict("/3/y") == Verdict(False, "/3/", 2)
+    assert rules.verdict("/2/y") == rules.verdict("/!") == Verdict(True)
+
+
+@pytest.mark.parametrize(
+    ("body", "most"),
+    [
+        ("\n".join(f"Disallow: /some/{n % 13}/directory/{n}/" for n in range(20_000)), 1.0),
+        ("\n".join(f"Disallow: /some/{n % 13}/directory/{n}/" for n in range(250)), 4.0),
+        ("\n".join(f"Disallow: /*/directory/{n}/*.html$" for n in range(5_000)), 6.0),
+        ("\n".join(f"Disallow: /caf%c3%a9/{n}/" for n in range(250)), 9.0),
+    ],
+)
+def test_rules_take_about_the_bytes_they_say(body: str, most: float) -> None:
+    text = ("User-agent: *\n" + body).encode()
+    parse(text)
+    gc.collect()
+    tracemalloc.start()
+    rules = parse(text)
+    gc.collect()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < most * len(text)
+    assert 0.75 < rules.size / taken < 1.33
 
 
 def _plainly_matches(pattern: str, path: str) -> bool:

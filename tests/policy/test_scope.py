@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from cases import for_each
 
 from harvestman.errors import UsageError
 from harvestman.policy.scope import Scope
@@ -19,7 +20,7 @@ def admits(scope: Scope, url: str) -> bool:
     return scope.admits(url, host, site_of(host))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("mode", "url", "expected"),
     [
         ("site", "https://www.example.org/a", True),
@@ -51,7 +52,7 @@ PATTERNS = """
 """.splitlines()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "expected"),
     [
         ("https://e.org/", True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import suites
+from cases import for_each
 
 from harvestman.model import HostKey
 from harvestman.policy.sites import site_of
@@ -19,7 +20,7 @@ DIFFERENCES = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("host", "site"),
     [
         ("www.example.org", "example.org"),

@@ -10,6 +10,7 @@ from time import process_time
 
 import pytest
 import suites
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ def months() -> Iterator[str]:
 # -- looks
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "shape"),
     [
         ("/", "/"),
@@ -100,7 +101,7 @@ def test_shape(path: str, shape: str) -> None:
     assert shape_of("https://www.a.test:8080" + path) == shape
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "name"),
     [
         ("/", ""),
@@ -152,7 +153,7 @@ def test_any_url_has_a_shape_a_look_and_a_verdict(text: str) -> None:
     assert refusal(url, RULES) in {None, "repetition", "parameters", "path depth"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "name"),
     [
         ("/a/b/c/d/e/f/g/h", None),
@@ -639,7 +640,7 @@ def hash_of(path: str) -> int:
 # -- fans and logs
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("foreign", "total", "fan"),
     [
         (24, 65, None),

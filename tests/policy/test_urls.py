@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from harvestman.policy import urls
 PAGE = "https://example.org/a/b.html?x=1"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("HTTP://Example.ORG", "http://example.org/"),
@@ -37,7 +38,7 @@ def test_request_form(text: str, expected: str) -> None:
     assert urls.request_form(text) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "reason"),
     [
         ("mailto:a@example.org", "only http"),
@@ -55,7 +56,7 @@ def test_what_has_no_request_form(text: str, reason: str) -> None:
         urls.request_form(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "https://user:secret@example.org/",
@@ -105,7 +106,7 @@ def test_bad_seeds(text: str) -> None:
         urls.from_seed(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("href", "expected"),
     [
         ("c.html", "https://example.org/a/c.html"),
@@ -147,7 +148,7 @@ def test_a_base_must_be_a_page_we_could_fetch() -> None:
         urls.Base("about:blank")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "expected"),
     [
         ("https://e.org/", "https://e.org/"),
@@ -171,7 +172,7 @@ def test_key(url: str, expected: str) -> None:
     assert urls.key(url) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "host", "origin", "path", "port"),
     [
         ("https://e.org/", "e.org", "https://e.org", "/", 443),
@@ -253,7 +254,7 @@ DOTTED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "form"), DOTTED)
+@for_each(("text", "form"), DOTTED)
 def test_a_host_with_a_trailing_dot_is_the_host_without(text: str, form: str) -> None:
     assert urls.request_form(text) == form
     assert urls.request_form(form) == form

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import cache
 
 import msgspec
 import pytest
@@ -111,6 +112,7 @@ class Story:
         return self
 
 
+@cache
 def _date(day: int) -> str:
     return formatdate(START + day * DAY, usegmt=True)
 

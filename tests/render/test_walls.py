@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from render.browsers import Bench, Listener, a_browser, bench, html, script
 
 import harvestman
-from harvestman.render.browser import HOLD, Browser
+from harvestman.render import browser
+from harvestman.render.page import HOLD
 
 EVERY_WAY = """
 const at = '%(at)s', all = [];
@@ -52,7 +54,7 @@ for (const rule of ['prerender', 'prefetch']) {
     const textContent = JSON.stringify({[rule]: [{source: 'list', urls: [at + '/' + rule]}]});
     attempt(() => add('script', {type: 'speculationrules', textContent}));
 }
-for (const Peer of [window.RTCPeerConnection, add('iframe', {}).contentWindow.RTCPeerConnection]) attempt(async () => {
+const call = async Peer => {
     const urls = ['stun:%(host)s', 'turn:%(host)s?transport=udp', 'turn:%(host)s?transport=tcp'];
     const peer = new Peer({iceServers: [{urls, username: 'u', credential: 'c'}]});
     peer.createDataChannel('x');
@@ -62,13 +64,22 @@ for (const Peer of [window.RTCPeerConnection, add('iframe', {}).contentWindow.RT
     const sdp = offer.sdp.replace(/a=setup:actpass/g, 'a=setup:active');
     await peer.setRemoteDescription({type: 'answer', sdp}).catch(() => 0);
     await peer.addIceCandidate({candidate: `candidate:1 1 udp 2122260223 ${address} ${port} typ host`, sdpMid: '0'});
+};
+attempt(() => call(window.RTCPeerConnection || window.webkitRTCPeerConnection));
+attempt(() => call(add('iframe', {}).contentWindow.RTCPeerConnection));
+for (const sandbox of ['', 'allow-scripts']) for (const kind of ['srcdoc', 'src']) attempt(() => {
+    const text = '<script>const call = ' + call + '; call(window.RTCPeerConnection)</scr' + 'ipt>';
+    const frame = document.createElement('iframe');
+    if (sandbox) frame.sandbox = sandbox;
+    frame[kind] = kind == 'src' ? 'data:text/html,' + encodeURIComponent(text) : text;
+    document.body.append(frame);
 });
 attempt(() => { const form = add('form', {method: 'post', action: at + '/form'}); form.submit() });
 setTimeout(() => { location = 'mailto:somebody@example.test' }, 100);
 setTimeout(() => { location = 'made-up:address' }, 200);
 setTimeout(() => { add('meta', {httpEquiv: 'refresh', content: '0; url=' + at + '/refresh'}) }, 300);
 setTimeout(() => { location = at + '/location' }, 1000);
-Promise.allSettled(all).then(() => setTimeout(() => { document.title = 'tried ' + all.length }, 500));
+setTimeout(() => { document.title = 'tried ' + all.length }, 2000);
 """
 PRELOADS = "</a.js>; rel=preload; as=script, <{at}>; rel=preconnect"
 
@@ -77,6 +88,13 @@ def attempts(port: int) -> str:
     return EVERY_WAY % {"at": f"http://127.0.0.1:{port}", "host": f"127.0.0.1:{port}"}
 
 
+@pytest.fixture
+def no_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The walls are to stand by themselves: not every system has namespaces for everybody."""
+    monkeypatch.setattr(browser, "_alone", list)
+
+
+@pytest.mark.usefixtures("no_namespace")
 def test_no_way_leads_to_the_network(tmp_path: Path) -> None:
     """The page is at the listener's own address, or at another site's; none of its requests is answered."""
     with bench(tmp_path / "profile", seconds=5.0) as made:
@@ -91,19 +109,34 @@ def test_no_way_leads_to_the_network(tmp_path: Path) -> None:
             rendered = made.render(page, {f"{base}/worker.js": worker}, f"{base}/page")
             assert "<title>tried " in rendered.html
             assert rendered.leads_to.startswith(at)
+            assert f"{at}/part.js" in {wanted.url for wanted in made.wanted}
         made.run(lambda: asyncio.sleep(0.3))
         assert listener.met == []
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_namespace")
 def test_the_second_wall_stands_without_the_first(tmp_path: Path) -> None:
     """Nothing of the page is held: it is simply opened, as anybody would open it."""
     with bench(tmp_path / "profile") as made:
         listener = Listener()
         made.run(listener.listen)
         made.run(lambda: unguarded(made, f"http://127.0.0.1:{listener.port}/"))
-        made.run(lambda: unguarded(made, "data:text/html,<script>" + attempts(listener.port) + "</script>"))
+        made.run(
+            lambda: unguarded(made, "data:text/html," + quote(f"<body><script>{attempts(listener.port)}</script>"))
+        )
         assert listener.met == []
+
+
+@pytest.mark.slow
+def test_the_namespace_is_empty(tmp_path: Path) -> None:
+    """Where there is one: the browser's process sees no interface but a loopback of its own."""
+    with bench(tmp_path / "profile") as made:
+        if not browser._alone():
+            pytest.skip("this system has no network namespaces for us")
+        made.run(made.browser.ready)
+        seen = Path("/proc", str(made.browser.pid), "net", "dev").read_text().splitlines()[2:]
+        assert [line.split(":")[0].strip() for line in seen] == ["lo"]
 
 
 async def unguarded(made: Bench, url: str) -> None:
@@ -183,4 +216,3 @@ def test_the_browser_knows_nothing_of_our_environment(tmp_path: Path, monkeypatc
     with bench(tmp_path / "profile") as made:
         made.run(made.browser.ready)
         assert b"told-to-nobody" not in Path("/proc", str(made.browser.pid), "environ").read_bytes()
-        assert isinstance(made.browser, Browser)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import for_each
 
 from harvestman.config import Config
 from harvestman.simulate.judge import Judge, Line
@@ -24,7 +24,7 @@ def broken(*lines: Line) -> dict[str, int]:
     return {name: each.count for name, each in judge.broken.items() if each.count}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lines", "wrong"),
     [
         ([line(2.1, 2.2), line(3.2, 3.3)], {}),

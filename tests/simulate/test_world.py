@@ -55,9 +55,9 @@ def test_promises_hold_on_a_wild_web(play: Play, seed: int) -> None:
 
 
 def test_the_rate_is_kept(play: Play) -> None:
-    report = play(Plan(100, 1_000, 9, "clean"), 0.02, 0.3)
-    assert report.requests <= 0.02 * DAY * 0.3 + 10, told(report)
-    assert report.requests >= 0.02 * DAY * 0.3 * 0.9, told(report)
+    report = play(Plan(100, 1_000, 9, "clean"), 0.01, 0.3)
+    assert report.requests <= 0.01 * DAY * 0.3 + 10, told(report)
+    assert report.requests >= 0.01 * DAY * 0.3 * 0.9, told(report)
 
 
 def test_more_requests_than_asked_for_are_not_made(play: Play) -> None:
@@ -79,7 +79,7 @@ def test_settings_count(play: Play) -> None:
 
 def test_a_judge_that_is_promised_more_finds_fault(tmp_path: Path) -> None:
     """The judge is no part of the frontier: told of a longer delay than was kept, it says so."""
-    simulation = Simulation(Wish(Plan(10, 200, 4, "clean"), CONFIG, 0.1), tmp_path / "state")
+    simulation = Simulation(Wish(Plan(10, 200, 4, "clean"), CONFIG, 0.03), tmp_path / "state")
     simulation._judge._rules = Politeness(delay=30.0)  # type: ignore[arg-type]  # Seconds
     try:
         report = asyncio.run(simulation.play())

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from cases import for_each
 
 from harvestman.model import Instant, RecordRef, Response
 from harvestman.store.cdxj import build_index, index, surt
@@ -87,7 +88,7 @@ def test_an_empty_directory_has_an_empty_index(tmp_path: Path) -> None:
     assert build_index(tmp_path).read_text() == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "key"),
     [
         ("http://www.example.com/", "com,example)/"),

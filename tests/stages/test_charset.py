@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypedDict
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,7 +126,7 @@ def test_w3lib_decode_cases() -> None:
     assert wrong == unlike("encoding_w3lib_decode")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "content_type", "text", "charset"),
     [
         ("é".encode(), "text/html; charset=utf-8", "é", "utf-8"),
@@ -174,7 +175,7 @@ def test_a_long_body_is_judged_by_a_sample() -> None:
     assert decode(b"<html>" * 400 + prose.encode("euc-jp"), "")[1] == "euc-jp"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("header", "charset"),
     [
         ("text/html; charset=UTF-8", "utf-8"),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import brotli  # type: ignore[import-untyped]  # the package ships no types
 import pytest
 import zstandard
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,7 +131,7 @@ def test_gzip_members_and_what_follows_them() -> None:
     assert decode(gzip.compress(b"") + gzip.compress(PAGE), "gzip") == PAGE
 
 
-@pytest.mark.parametrize("encoding", ["", "identity", "none", "utf-8", "binary, identity", " , "])
+@for_each("encoding", ["", "identity", "none", "utf-8", "binary, identity", " , "])
 def test_no_coding_at_all(encoding: str) -> None:
     assert decode(PAGE, encoding) == PAGE
 
@@ -156,14 +157,14 @@ def test_bombs_stay_within_the_limit(coding: str) -> None:
 
 
 def bomb(coding: str) -> tuple[bytes, str]:
-    zeros = bytes(50_000_000)
+    zeros = bytes(20_000_000)
     match coding:
         case "gzip twice":
             return gzip.compress(gzip.compress(zeros)), "gzip, gzip"
         case "gzip that lies":
             return gzip.compress(zeros)[:-4] + (100).to_bytes(4, "little"), "gzip"
         case "many members":
-            return gzip.compress(bytes(100_000)) * 500, "gzip"
+            return gzip.compress(bytes(100_000)) * 200, "gzip"
         case _:
             name, encode = ENCODERS[coding]
             return encode(zeros), name

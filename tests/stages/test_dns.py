@@ -12,6 +12,7 @@ import dns.message
 import dns.rcode
 import dns.rrset
 import pytest
+from cases import for_each
 from stages.nameserver import Clock, NameServer, Zone
 from stages.rawserver import run
 
@@ -266,7 +267,7 @@ def test_a_truncated_answer_is_asked_for_over_tcp() -> None:
     run(play())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("host", "addresses"),
     [
         ("192.0.2.7", ("192.0.2.7",)),
@@ -289,7 +290,7 @@ def test_names_that_need_no_server(host: str, addresses: tuple[str, ...]) -> Non
     run(play())
 
 
-@pytest.mark.parametrize("host", ["abc.onion", "ABC.Onion.", "onion", "printer.local", "a.alt", "x.invalid"])
+@for_each("host", ["abc.onion", "ABC.Onion.", "onion", "printer.local", "a.alt", "x.invalid"])
 def test_names_that_are_not_in_the_dns_never_reach_a_server(host: str) -> None:
     async def play() -> None:
         async with scene({(host.lower().rstrip("."), "A"): [("abc.onion", 60, "A", "192.0.2.1")]}) as s:
@@ -377,7 +378,7 @@ def test_a_change_of_all_addresses_is_told() -> None:
     run(play())
 
 
-@pytest.mark.parametrize("host", ["", "..", "a..b", "x" * 64 + ".test", "a." * 140 + "test", "exa mple\0.test"])
+@for_each("host", ["", "..", "a..b", "x" * 64 + ".test", "a." * 140 + "test", "exa mple\0.test"])
 def test_what_is_no_host_name_has_no_address(host: str) -> None:
     async def play() -> None:
         async with scene({}) as s:

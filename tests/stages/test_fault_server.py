@@ -323,7 +323,9 @@ def test_a_thousand_faults_at_once(server: tuple[Faults, str], tmp_path: Path) -
     assert seen.busy < 6  # a hundred servers at the speed of loopback; libcurl serves them all in one call
 
 
-@pytest.mark.parametrize("coding", BOMBS)
+@pytest.mark.parametrize(
+    "coding", [pytest.param(name, marks=[] if name in ("gzip", "zstd") else [pytest.mark.slow]) for name in BOMBS]
+)
 def test_the_bombs_are_what_they_say(coding: str) -> None:
     """Small enough for the wire, and no end to be seen within any limit."""
     wire = b"".join(faultserver.bomb(coding))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pycurl
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from stages.rawserver import (
@@ -211,7 +212,7 @@ def test_addresses_are_compared_by_value(one: str, other: str, same: bool) -> No
     assert same_address(one, other) is same
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         "",
@@ -325,7 +326,7 @@ def test_large_documents_get_more_time() -> None:
 SMALL = Limits(body=Bytes(1000), error_body=Bytes(100), robots_body=Bytes(50), head=Bytes(2000))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "kind"),
     [
         (page(b"x" * 1001), FailureKind.TOO_LARGE),
@@ -362,7 +363,7 @@ def test_the_gate_closes_before_the_body_comes() -> None:
     run(scene())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "robots", "body"),
     [
         (page(b"x" * 1000), False, b"x" * 1000),
@@ -584,7 +585,7 @@ def test_the_leaking_libcurl_is_refused() -> None:
     refuse_bad_libcurl("8.23.0")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "kind", "wanted"),
     [
         ("text/html; charset=utf-8", "text/html", True),
@@ -606,7 +607,7 @@ def test_media_types(value: str, kind: str, wanted: bool) -> None:
     assert heads.wanted(kind) is wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "parts"),
     [
         ("http://a.test/", ("a.test", "/")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cases import for_each
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def live(head: bytes) -> dict[str, str]:
     return parse_headers([line + b"\n" for line in head.split(b"\n")[:-1]])
 
 
-@pytest.mark.parametrize(("fields", "expected"), ODD)
+@for_each(("fields", "expected"), ODD)
 def test_odd_heads(fields: bytes, expected: dict[str, str]) -> None:
     head = STATUS + fields + b"\r\n"
     assert live(head) == expected

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +37,7 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize("code", SAMPLES)
+@for_each("code", SAMPLES)
 def test_one_line_is_enough(code: str) -> None:
     assert language(SAMPLES[code]) == code
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from stages.rawserver import RawServer, fetching, get, get_failure, page, run, sends
@@ -101,7 +102,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("head", "claimed", "kind"), CASES)
+@for_each(("head", "claimed", "kind"), CASES)
 def test_what_a_body_is(head: bytes, claimed: str, kind: str) -> None:
     assert media.real(head, claimed) == kind
 
@@ -138,7 +139,7 @@ def test_a_binary_under_a_false_name_is_unwanted(body: bytes, kind: str, detail:
     assert answer.detail.startswith(detail)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "kind"),
     [
         (b"<!doctype html><p>x", "application/octet-stream"),

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from turbohtml import Element
@@ -48,7 +49,7 @@ def test_a_page_that_says_nothing() -> None:
 # -- dates -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "expected"),
     [
         ("2026-01-02", "2026-01-02"),
@@ -88,7 +89,7 @@ def test_any_date_is_iso_or_nothing(said: str) -> None:
     assert iso(date) == date
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("markup", "published"),
     [
         ("<meta property=article:published_time content=2026-01-02>", "2026-01-02"),
@@ -143,7 +144,7 @@ def test_when_it_was_modified() -> None:
     assert data(meta("dcterms.modified", "2026-01-02")).modified == "2026-01-02"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("markup", "author"),
     [
         (meta("author", " Ann\n Author "), "Ann Author"),
@@ -212,7 +213,7 @@ def test_halves_of_characters_can_be_stored() -> None:
     assert msgspec.msgpack.encode(found)
 
 
-@pytest.mark.parametrize("block", ["[NaN]", "[1e999]", "", "[" * 5_000 + "]" * 5_000, f"[{'9' * 10_000}]", "{'a': 1}"])
+@for_each("block", ["[NaN]", "[1e999]", "", "[" * 5_000 + "]" * 5_000, f"[{'9' * 10_000}]", "{'a': 1}"])
 def test_json_ld_that_is_none(block: str) -> None:
     found = data(ld(block))
     assert all(json.loads(each) is not None for each in found.json_ld)

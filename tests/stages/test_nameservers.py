@@ -8,6 +8,7 @@ from time import perf_counter
 
 import dns.rcode
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from stages.nameserver import Clock, NameServer, Zone, six_here
@@ -21,7 +22,7 @@ from harvestman.model import Seconds
 A, B, C = Plain("192.0.2.1", 53), Plain("192.0.2.2", 53), Https("https://192.0.2.3/dns-query", "192.0.2.3")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "upstream"),
     [
         ("9.9.9.9", Plain("9.9.9.9", 53)),
@@ -40,7 +41,7 @@ def test_what_names_a_name_server(text: str, upstream: Upstream) -> None:
     assert read_upstream(text) == upstream
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",

@@ -12,7 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from cases import for_each
+from hypothesis import given
 from hypothesis import strategies as st
 from suites import needed, rows
 
@@ -39,7 +40,7 @@ def urls(markup: str) -> list[str]:
     return [link.url for link in links(markup)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content_type", "body", "kind"),
     [
         ("text/html", b"anything", "html"),
@@ -133,7 +134,7 @@ def test_title_and_description() -> None:
     assert (parsed.title, parsed.description) == ("The title", "A page")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("markup", "header", "expected"),
     [
         ("", "", (False, False)),
@@ -238,14 +239,13 @@ PIECES += [
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40))
-@settings(max_examples=60)
 def test_any_markup_parses(pieces: list[str]) -> None:
     parsed = parse("".join(pieces).encode("utf-8", "surrogatepass"), "text/html", URL)
     assert len({link.url for link in parsed.links}) == len(parsed.links)
     assert all(request_form(link.url) == link.url for link in parsed.links)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "told"),
     [
         ("5;url=next", (5.0, "next")),

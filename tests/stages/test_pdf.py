@@ -61,12 +61,12 @@ def test_limits_on_pages_and_text_cut() -> None:
     [
         b"",
         b"<html>no PDF",
-        b"%PDF-1.7\n",
+        pytest.param(b"%PDF-1.7\n", marks=pytest.mark.slow),
         b"%PDF-1.7\n" + b"\x00\xff" * 5_000,
         document("whole")[:300],
         document("x").replace(b"/Count 1", b"/Count 999999999"),
-        document("x").replace(b"/Kids [4 0 R]", b"/Kids [2 0 R]"),
-        document("x").replace(b"/Root 1 0 R", b"/Root 9 0 R"),
+        pytest.param(document("x").replace(b"/Kids [4 0 R]", b"/Kids [2 0 R]"), marks=pytest.mark.slow),
+        pytest.param(document("x").replace(b"/Root 1 0 R", b"/Root 9 0 R"), marks=pytest.mark.slow),
     ],
 )
 def test_broken_documents_have_no_text_or_some(body: bytes) -> None:

@@ -244,7 +244,7 @@ def test_an_ordinary_page_costs_nearly_nothing() -> None:
 
 
 def test_a_shell_costs_little() -> None:
-    """20 to 60 us when the machine has much to do."""
+    """20 us, when the machine has much to do."""
     costs = sorted(cpu(parse(body, "text/html", URL), body, 20) for body in SHELLS.values())
     assert costs[len(costs) // 2] < 150e-6
 

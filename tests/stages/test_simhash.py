@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from cases import for_each
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -48,7 +49,7 @@ def test_kernel_equals_its_definition(text: str) -> None:
     assert simhash(text) == fingerprint(text)[0]
 
 
-@pytest.mark.parametrize("text", TRICKY)
+@for_each("text", TRICKY)
 def test_tricky_texts_agree(text: str) -> None:
     assert fingerprint(text) == fingerprint_python(text)
     assert fingerprint(text * 50) == fingerprint_python(text * 50)

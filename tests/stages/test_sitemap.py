@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import suites
-from hypothesis import given, settings
+from cases import for_each
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harvestman.model import Origin
@@ -137,7 +138,7 @@ def test_links_say_what_they_are() -> None:
     assert [link.url[-13:] for link in text.links] == ["example.org/a", "example.org/b", "example.org/d"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         "",
@@ -252,7 +253,7 @@ def test_where_sitemaps_are() -> None:
 DAY = datetime(2026, 3, 4, tzinfo=UTC).timestamp()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "seconds"),
     [
         ("2026", DAY - 62 * 86400),
@@ -294,7 +295,6 @@ def test_a_moment_is_read_as_it_is_written(moment: datetime) -> None:
     assert instant(moment.isoformat()) == pytest.approx(moment.timestamp(), abs=1e-3)
 
 
-@settings(max_examples=60)
 @given(
     st.text(max_size=40) | st.from_regex(r"[A-Z][a-z]{2}, \d+ [A-Z][a-z]{2} \d+ [\d:]+ [+\-A-Z0-9]*", fullmatch=True)
 )
@@ -323,7 +323,7 @@ def test_a_cut_gzip_gives_what_can_be_had() -> None:
     assert read(packed[:5], HERE, "") is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("codec", "declared", "content_type"),
     [
         ("utf-8", "", ""),
@@ -359,7 +359,7 @@ def test_characters_cut_by_the_pieces() -> None:
 # -- broken and hostile ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         urlset("<loc>/a?b=1&c=2</loc>", "<loc>/d</loc>"),
@@ -399,28 +399,28 @@ def test_nothing_declared_is_expanded_or_fetched() -> None:
 
 MANY = 2_000_000
 HOSTILE = {
-    "deep": b"<a>" * (MANY // 3),
-    "deep and broken": b"&" + b"<a>" * (MANY // 3),
-    "long name": b"<" + b"a" * MANY,
-    "long attribute": b"<a b='" + b"c" * MANY,
-    "many attributes": b"<a " + b" ".join(b"a%d='1'" % number for number in range(MANY // 12)),
-    "many names": b"".join(b"<a%d b%d=''/>" % (number, number) for number in range(MANY // 20)),
-    "many names in the broken": b"&" + b"".join(b"<a%d/>" % number for number in range(MANY // 20)),
-    "long comment": b"<!--" + b"a" * MANY,
-    "comments in the broken": b"&" + b"<!--" * (MANY // 4),
-    "long loc": b"<url><loc>/" + b"a" * MANY,
-    "loc of lines": b"<url><loc>" + b"\n" * (MANY // 2),
-    "lone ampersands": b"&a" * (MANY // 2),
-    "lone brackets": b"&" + b"<" * (MANY // 5),
-    "ends that match nothing": b"&" + b"<a></b>" * (MANY // 20),
-    "attributes in the broken": b"&" + (b"<a " + b"b" * 4000 + b">") * (MANY // 8000),
-    "one URL": b"<url><loc>/a</loc></url>" * (MANY // 100),
+    "deep": lambda: b"<a>" * (MANY // 3),
+    "deep and broken": lambda: b"&" + b"<a>" * (MANY // 3),
+    "long name": lambda: b"<" + b"a" * MANY,
+    "long attribute": lambda: b"<a b='" + b"c" * MANY,
+    "many attributes": lambda: b"<a " + b" ".join(b"a%d='1'" % number for number in range(MANY // 12)),
+    "many names": lambda: b"".join(b"<a%d b%d=''/>" % (number, number) for number in range(MANY // 20)),
+    "many names in the broken": lambda: b"&" + b"".join(b"<a%d/>" % number for number in range(MANY // 20)),
+    "long comment": lambda: b"<!--" + b"a" * MANY,
+    "comments in the broken": lambda: b"&" + b"<!--" * (MANY // 4),
+    "long loc": lambda: b"<url><loc>/" + b"a" * MANY,
+    "loc of lines": lambda: b"<url><loc>" + b"\n" * (MANY // 2),
+    "lone ampersands": lambda: b"&a" * (MANY // 2),
+    "lone brackets": lambda: b"&" + b"<" * (MANY // 5),
+    "ends that match nothing": lambda: b"&" + b"<a></b>" * (MANY // 20),
+    "attributes in the broken": lambda: b"&" + (b"<a " + b"b" * 4000 + b">") * (MANY // 8000),
+    "one URL": lambda: b"<url><loc>/a</loc></url>" * (MANY // 100),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_xml_costs_little(name: str) -> None:
-    body = b"<urlset><url><loc>/first</loc></url>" + HOSTILE[name]
+    body = b"<urlset><url><loc>/first</loc></url>" + HOSTILE[name]()
     begun = time.process_time()
     assert urls(body)[0] == "https://example.org/first"
     assert time.process_time() - begun < 2
@@ -454,7 +454,6 @@ PARTS = [
 
 
 @given(st.lists(st.sampled_from(PARTS) | st.text(max_size=5), max_size=40), st.sampled_from(["utf-8", "utf-16", "gbk"]))
-@settings(max_examples=60)
 def test_any_bytes_give_a_value(parts: list[str], codec: str) -> None:
     body = "".join(parts).encode(codec, "replace")
     for whole in (body, b"<urlset>" + body, gzip.compress(body)[:-3]):
@@ -463,7 +462,7 @@ def test_any_bytes_give_a_value(parts: list[str], codec: str) -> None:
         looks_like(whole, "")
 
 
-@pytest.mark.parametrize("size", [*range(1, 20), 40, 60])
+@for_each("size", [*range(1, 20), 40, 60])
 def test_pieces_of_any_size_give_the_same(size: int) -> None:
     text = "<urlset>\n<url><loc>/a?b&amp;c</loc><lastmod>2026</lastmod></url>"
     text += "<url>\n<loc>/d?e&f</loc></url><url><loc>/g</loc></url></urlset>"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pycurl
 import pytest
+from cases import for_each
 from stages.rawserver import fetching, get, page, run
 from stages.ssrf_corpus import CASES, NAMES, NO_NAME, NO_URL, PUBLIC, THE_WEB, Case
 from stages.ssrf_ground import Ground, standing
@@ -438,7 +439,7 @@ def test_a_name_that_changes_its_mind_is_still_asked_at_the_vetted_address() -> 
     run(scene())
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.ends == NO_URL and "{n}" in case.text])
+@for_each("case", [case for case in CASES if case.ends == NO_URL and "{n}" in case.text])
 def test_what_is_no_url_is_no_seed_and_the_reason_is_told(case: Case) -> None:
     text = case.text.replace("{web}", "8080").replace("{n}", "x")
     if text.startswith(("//", "\\")):
@@ -449,7 +450,7 @@ def test_what_is_no_url_is_no_seed_and_the_reason_is_told(case: Case) -> None:
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "case",
     [
         case

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import suites
+from cases import for_each
 from corpus.articles import articles, digest, score
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,7 +86,7 @@ def test_parse_takes_the_whole_page_when_there_is_no_prose() -> None:
 # -- what is cut out of it ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     "stuck",
     [
         "<aside><p>Stuck in the middle of it.</p></aside>",
@@ -105,7 +106,7 @@ def test_what_is_stuck_into_an_article_is_cut_out(stuck: str) -> None:
     assert found.count(PROSE.strip()) == 6
 
 
-@pytest.mark.parametrize(
+@for_each(
     "kept",
     [
         "<h1>Kept</h1>",

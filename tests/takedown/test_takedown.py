@@ -16,6 +16,7 @@ from random import Random
 import msgspec
 import pyarrow.parquet  # type: ignore[import-untyped]  # ships no types
 import pytest
+from cases import for_each
 from formats.small import HOME, THEN, Small
 from hypothesis import given
 from hypothesis import strategies as st
@@ -811,7 +812,7 @@ def test_media_and_what_is_stored_are_both_asked_for(of_media: Layout) -> None:
     assert left(of_media)["page"] == sorted({*before["page"]} - {SCAN})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "made", "medium"),
     [
         ("text/html; charset=utf-8", {}, "html"), ("APPLICATION/PDF", {}, "pdf"), ("image/svg+xml", {}, "image"),

@@ -13,10 +13,10 @@ class DirectoryObjects:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    async def put(self, name: str, body: bytes) -> None:
+    async def put(self, name: str, body: bytes | bytearray) -> None:
         await asyncio.to_thread(self._put, name, body)
 
-    def _put(self, name: str, body: bytes) -> None:
+    def _put(self, name: str, body: bytes | bytearray) -> None:
         path = self._directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")

@@ -104,11 +104,20 @@ class Seen:
             return
         until = self._state.last_fresh()
         self.since_snapshot = 0
-        parts = [part.to_bytes() for part in self._filters]
-        body = struct.pack(">QI", max(0, self._room), len(parts))
-        body += b"".join(struct.pack(">Q", len(part)) + part for part in parts)
-        await objects.put(name, _HEAD.pack(_MAGIC, crc32(body), len(body)) + body)
+        await objects.put(name, self._written())
         await self._state.forget_fresh(until)
+
+    def _written(self) -> bytearray:
+        """All filters as they are stored: in memory once, and one of them twice."""
+        whole = bytearray(_HEAD.size)
+        whole += struct.pack(">QI", max(0, self._room), len(self._filters))
+        for each in self._filters:
+            part = each.to_bytes()
+            whole += struct.pack(">Q", len(part))
+            whole += part
+        with memoryview(whole) as body:
+            _HEAD.pack_into(whole, 0, _MAGIC, crc32(body[_HEAD.size :]), len(whole) - _HEAD.size)
+        return whole
 
     def _load(self, stored: bytes) -> bool:
         if len(stored) < _HEAD.size:

@@ -24,7 +24,7 @@ Match: TypeAlias = tuple[int, int, str]
 NOTHING: Final[Match] = (0, 0, "")
 END: Final = "\0"
 """Neither a line of robots.txt nor a URL can have it."""
-OPEN: Final = 1024
+OPEN: Final = 256
 """So many patterns lie open; more are packed."""
 BLOCK: Final = 64
 """Patterns in a packed block."""

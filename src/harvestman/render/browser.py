@@ -2,8 +2,8 @@
 
 It never sends anything: every request of a page is decided in `page`, from the archive. That is the first wall. The
 second is the browser's own configuration: a proxy that does not exist, for loopback too; a resolver that knows no name
-and no address; no UDP. And a page cannot start programs: the ones that a browser hands foreign addresses to (mailto:)
-are replaced by one that does nothing.
+and no address; no UDP. The third, where the system allows it, is a network namespace with nothing in it. And a page
+cannot start programs: those that a browser hands foreign addresses to (mailto:) are replaced by one that does nothing.
 
 Every page has a context of its own, with cookies and storage that die with it. The process is started when it is first
 needed and replaced after some pages, or when a page has brought it down.
@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from pathlib import Path
 from harvestman.errors import ConfigError
 from harvestman.model import Instant
 from harvestman.render.cdp import BrowserGone, CommandRefused, Pipe, Said, end, start
-from harvestman.render.page import Page, Provide, Stored, Wanted
+from harvestman.render.page import HOLD, Page, Provide, Stored, Wanted
 
 __all__ = ["Browser", "Provide", "Rendered", "Stored", "Wanted", "find_browser"]
 
@@ -74,7 +75,7 @@ FLAGS = (
     "--in-process-gpu",
     "--disable-site-isolation-trials",
     "--enable-features=NetworkServiceInProcess2",
-    "--disable-features=SpareRendererForSitePerProcess,IsolateOrigins,site-per-process,Translate,OptimizationHints,"
+    "--disable-features=SpareRendererForSitePerProcess,IsolateOrigins,site-per-process,IsolateSandboxedIframes,Translate,OptimizationHints,"
     "MediaRouter,AcceptCHFrame,PaintHolding,Prerender2,BackForwardCache,GlobalMediaControls,WebTransport",
     "--js-flags=--max-old-space-size=512",
 )
@@ -83,12 +84,11 @@ HANDLERS = ("xdg-open", "xdg-email", "xdg-mime", "xdg-settings")
 """What a browser starts for addresses that it does not know itself."""
 
 PREFERENCES = {"webrtc": {"ip_handling_policy": "disable_non_proxied_udp"}}
-"""What only a shell takes from its command line: without it, a full browser sends datagrams."""
+"""What a shell takes from its command line, and a full browser does not."""
 
 SHELL = "HeadlessChrome/"
 """What a headless shell calls itself. The others would open a window for every page, at 300 ms of CPU, unless told not
 to; a shell has none."""
-HOLD = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
 
 START = 30.0
 """Seconds for a browser to start, which takes one where nothing else is done."""
@@ -238,7 +238,8 @@ class Browser:
 
     async def _start(self) -> Pipe:
         await asyncio.to_thread(_prepare, self._profile)
-        self.pid, pipe = await start([self._path, *self._flags()], _environment(self._profile))
+        alone = await asyncio.to_thread(_alone)
+        self.pid, pipe = await start([*alone, self._path, *self._flags()], _environment(self._profile))
         self._pipe, self._pages, self._seen = pipe, 0, 0.0
         self._sessions.clear()
         pipe.listeners[""] = self._attached
@@ -309,6 +310,16 @@ def _prepare(profile: Path) -> None:
     preferences = profile / "data" / "Default" / "Preferences"
     preferences.parent.mkdir(parents=True)
     preferences.write_text(json.dumps(PREFERENCES))
+
+
+def _alone() -> list[str]:
+    """What starts a program without any network, where the system lets us: in a namespace that has none."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return []
+    command = [unshare, "--net", "--map-current-user"]
+    tried = subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return command if tried.returncode == 0 else []
 
 
 def _environment(profile: Path) -> dict[str, str]:

@@ -52,6 +52,8 @@ VIRTUAL_SECONDS = 5
 BUSY = 10_000
 """Tasks in a row without a pause, after which the virtual clock moves on nevertheless: a page that asks what time it is
 until it is later must get on."""
+HOLD = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+"""Whatever could run a script waits, when it appears, to be told to go on."""
 SCREEN = {"width": 1280, "height": 1024, "deviceScaleFactor": 1, "mobile": False}
 LARGEST = 12_000_000
 """Characters of a serialised document."""
@@ -95,6 +97,7 @@ FRAMES = """(() => {
     window.requestIdleCallback = call => later(() => call({didTimeout: false, timeRemaining: () => 16}), 16);
     window.cancelIdleCallback = idle => never(idle);
     window.open = () => null;
+    for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) delete window[name];
     const observer = entry => class {
         constructor(call) { this._call = call; this._of = new Map(); }
         observe(element) {
@@ -117,7 +120,8 @@ FRAMES = """(() => {
 })()"""
 """Nothing is painted, so the browser's own frames come when they like, or never (measured: 1 to 5 of 10 that a page
 waits for, another number each time). These come by the virtual clock; and all of the page is in view, so that what it
-loads when somebody scrolls there is loaded. No window opens, as nobody has clicked."""
+loads when somebody scrolls there is loaded. No window opens, as nobody has clicked; and what
+sends datagrams past every proxy is not there."""
 
 
 class Page:
@@ -138,9 +142,13 @@ class Page:
         pipe.listeners[session] = self._heard
 
     async def open(self, at: Instant) -> None:
-        """Awaited before the page is asked for: it may get another process, which is told what the first one knew."""
+        """Awaited before the page is asked for: it may get another process, which is told what the first one knew.
+
+        A frame with a process of its own would be out of reach; it is held when it appears, and never let go.
+        """
         ready = [
             self._tell("Fetch.enable", patterns=[{"urlPattern": "*"}]),
+            self._tell("Target.setAutoAttach", **HOLD),
             self._tell("Page.enable"),
             self._tell("Inspector.enable"),
             self._tell("Page.addScriptToEvaluateOnNewDocument", source=FRAMES),
@@ -183,6 +191,8 @@ class Page:
         match method:
             case "Fetch.requestPaused":
                 self._decide(said)
+            case "Target.attachedToTarget" if said["targetInfo"]["type"] == "worker":
+                self._pipe.command("Runtime.runIfWaitingForDebugger", session=said["sessionId"])
             case "Page.javascriptDialogOpening":
                 self._tell("Page.handleJavaScriptDialog", accept=False)
             case "Emulation.virtualTimeBudgetExpired":
