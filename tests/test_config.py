@@ -213,7 +213,7 @@ ASKED_FOR = {
     "limits.head_bytes": 262_144,
     "limits.pieces": 100_000,
     "memory.bodies": 96 << 20,
-    "memory.rules": 24 << 20,
+    "memory.rules": 48 << 20,
     "politeness.delay": 1.0,
     "politeness.site_rate": 10.0,
     "caches.robots": 86_400.0,

@@ -278,8 +278,8 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RocksDB's memtables, in all."""
     fingerprints: int = 500_000
     """Pages that near-duplicates are recognised of, the latest ones; each takes about 39 bytes."""
-    rules: int = 24 << 20
-    """Bytes of robots.txt whose rules are in RAM, where they take some eight times as much; others are read again."""
+    rules: int = 48 << 20
+    """Bytes that the rules of robots.txt take in RAM; those used least are read again from State when needed."""
     bodies: int = 96 << 20
     """Bodies on their way, in all; beyond it those above 256 KB are dropped and asked for again."""
     tls_connections: int = 256

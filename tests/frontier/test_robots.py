@@ -211,7 +211,7 @@ async def test_a_robots_txt_whose_new_home_is_down_forbids_everything(state: Roc
 
 @in_a_loop
 async def test_the_book_holds_so_many_bytes_of_rules_and_finds_the_others_on_disk(state: RocksState) -> None:
-    book = RobotsBook(state, "harvestman", most_bytes=4_500)
+    book = RobotsBook(state, "harvestman", most_bytes=1_800)
     partition, now = Partition(1), Instant(100.0)
     origins = [Origin(f"https://h{number}.test") for number in range(3)]
     records = [
@@ -226,19 +226,29 @@ async def test_the_book_holds_so_many_bytes_of_rules_and_finds_the_others_on_dis
     ]
     for record in records:
         book.learn(record)
-    assert [await book.record(partition, origin) is not None for origin in origins] == [False, True, True]
+    assert [origin in book._entries for origin in origins] == [False, True, True]
+    assert await book.record(partition, origins[0]) is records[0], "on its way"
     await state.commit(Changes(robots={origins[0]: (partition, records[0])}))
+    book.committed()
     _, entry = await book.standing(partition, origins[0], now)
     assert entry is not None, "read again from disk"
     assert not entry.rules.verdict("/private/x").allowed
-    assert [await book.record(partition, origin) is not None for origin in origins] == [True, False, True]
-    huge = RobotsRecord(Origin("https://huge.test"), b"#" * 5_000, now, now, Instant(1e9))
-    assert book.learn(huge).record is huge, "one is always held, however large"
+    assert [origin in book._entries for origin in origins] == [True, False, True]
+    assert await book.record(partition, origins[0]) == records[0], "with its body"
+    assert await book.record(partition, origins[1]) is None, "State has it, or nobody"
+    told = await book.told(partition, entry, 7)
+    assert told is not None
+    assert (told.job, told.body) == (7, records[0].body)
+    assert entry.bare.job == 7
+    many = b"".join(b"Disallow: /%d/\n" % number for number in range(500))
+    huge = RobotsRecord(Origin("https://huge.test"), b"User-agent: *\n" + many, now, now, Instant(1e9))
+    assert book.learn(huge) is book._entries[huge.origin], "one is always held, however large"
+    assert len(book._entries) == 1
 
 
 @in_a_loop
 async def test_a_file_that_many_origins_share_is_held_once(state: RocksState) -> None:
-    book = RobotsBook(state, "harvestman", most_bytes=4_500)
+    book = RobotsBook(state, "harvestman", most_bytes=1_800)
     now = Instant(100.0)
 
     def learn(number: int, body: bytes) -> Entry:
@@ -251,5 +261,5 @@ async def test_a_file_that_many_origins_share_is_held_once(state: RocksState) ->
         learn(number, body + b"%d" % number)
     held = [number for number in range(50) if Origin(f"https://h{number}.test") in book._entries]
     assert held == [48, 49], "each has its own now"
-    assert book._bytes == sum(entry.text.size for entry in book._entries.values())
+    assert book._bytes == sum(entry.rules.size for entry in book._entries.values())
     assert len(book._texts) == 2

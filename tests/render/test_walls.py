@@ -74,18 +74,20 @@ for (const sandbox of ['', 'allow-scripts']) for (const kind of ['srcdoc', 'src'
     frame[kind] = kind == 'src' ? 'data:text/html,' + encodeURIComponent(text) : text;
     document.body.append(frame);
 });
+setTimeout(() => { document.title = 'tried ' + all.length }, 2000);
+"""
+LEAVING = """
 attempt(() => { const form = add('form', {method: 'post', action: at + '/form'}); form.submit() });
 setTimeout(() => { location = 'mailto:somebody@example.test' }, 100);
 setTimeout(() => { location = 'made-up:address' }, 200);
 setTimeout(() => { add('meta', {httpEquiv: 'refresh', content: '0; url=' + at + '/refresh'}) }, 300);
 setTimeout(() => { location = at + '/location' }, 1000);
-setTimeout(() => { document.title = 'tried ' + all.length }, 2000);
 """
 PRELOADS = "</a.js>; rel=preload; as=script, <{at}>; rel=preconnect"
 
 
-def attempts(port: int) -> str:
-    return EVERY_WAY % {"at": f"http://127.0.0.1:{port}", "host": f"127.0.0.1:{port}"}
+def attempts(port: int, leaving: str = "") -> str:
+    return (EVERY_WAY + leaving) % {"at": f"http://127.0.0.1:{port}", "host": f"127.0.0.1:{port}"}
 
 
 @pytest.fixture
@@ -103,7 +105,7 @@ def test_no_way_leads_to_the_network(tmp_path: Path) -> None:
         at = f"http://127.0.0.1:{listener.port}"
         worker = script(f"importScripts('{at}/part.js')")
         for base in (at, "https://example.test"):
-            page = html("<p>page", attempts(listener.port))
+            page = html("<p>page", attempts(listener.port, LEAVING))
             page.headers["link"] = PRELOADS.format(at=at)
             page.headers["content-security-policy-report-only"] = f"default-src 'none'; report-uri {at}/report"
             rendered = made.render(page, {f"{base}/worker.js": worker}, f"{base}/page")
@@ -143,7 +145,7 @@ async def unguarded(made: Bench, url: str) -> None:
     pipe = await made.browser.ready()
     await pipe.command("Target.setAutoAttach", {**HOLD, "autoAttach": False})
     target = await pipe.command("Target.createTarget", {"url": url})
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(2.5)
     await pipe.command("Target.closeTarget", target)
 
 

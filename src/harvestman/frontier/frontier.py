@@ -134,6 +134,7 @@ class Frontier:
 
     async def committed(self, now: Instant) -> None:
         """The taken changes are durable: what they queued can be read now."""
+        self._book.committed()
         touched, self.staging.touched = self.staging.touched, {}
         strangers: list[tuple[Partition, HostKey]] = []
         for name, (partition, mask) in touched.items():
@@ -220,7 +221,7 @@ class Frontier:
             if standing is Standing.ASK or entry is None:
                 return _robots_lease(host, f"{origin}/robots.txt", origin, 0, record.job, record.depth, now)
             if standing is Standing.FORBID:
-                if not self._forbidden(host, entry.record, now):
+                if not self._forbidden(host, entry.bare, now):
                     return None
                 continue
             self._rules.obey(host, entry)
@@ -229,9 +230,10 @@ class Frontier:
                 return None
             if not self._refused(host, site, entry.rules.verdict(urls.path_of(record.url)), now):
                 lease = self._within_budget(host, site, now)
-                if lease is not None and record.job > entry.record.job:
-                    entry.record.job = record.job
-                    self.changes.robots[origin] = (host.partition, entry.record)
+                if lease is not None and record.job > entry.bare.job:
+                    told = await self._book.told(host.partition, entry, record.job)
+                    if told is not None:
+                        self.changes.robots[origin] = (host.partition, told)
                     self.unlisted.append((origin, entry.rules.sitemaps, record.job, record.depth))
                 return lease
         self._residents.idle(host)

@@ -84,7 +84,8 @@ HANDLERS = ("xdg-open", "xdg-email", "xdg-mime", "xdg-settings")
 """What a browser starts for addresses that it does not know itself."""
 
 PREFERENCES = {"webrtc": {"ip_handling_policy": "disable_non_proxied_udp"}}
-"""What a shell takes from its command line, and a full browser does not."""
+"""What a shell takes from its command line, and a full browser does not; nor does that for a page without a window
+(measured), so `page` takes away what would send the datagrams."""
 
 SHELL = "HeadlessChrome/"
 """What a headless shell calls itself. The others would open a window for every page, at 300 ms of CPU, unless told not
@@ -333,11 +334,9 @@ def _processes(session: int) -> Iterator[tuple[int, float, int]]:
     if session == 0 or not os.path.isdir("/proc/self"):
         return
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        with contextlib.suppress(OSError):
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb", buffering=0) as stat:
             # After the name, which may hold anything: the session is the 4th field, times 12th to 15th, memory 22nd.
-            fields = Path("/proc", entry, "stat").read_bytes().rpartition(b")")[2].split()
+            fields = stat.read(1024).rpartition(b")")[2].split()
             if int(fields[3]) == session:
                 yield int(entry), sum(map(int, fields[11:15])) / tick, int(fields[21]) * page
