@@ -22,6 +22,7 @@ BELOW: dict[str, set[str]] = {
     "policy": {"config", "errors", "model"},
     "fetch": {"errors", "headers", "media", "model"},
     "pages": {"media", "model", "policy"},
+    "render": {"errors", "model"},
     "store": {"errors", "headers", "model"},
     "sim": {"errors"},
     "frontier": {"config", "model", "policy", "ports"},
@@ -31,8 +32,8 @@ BELOW: dict[str, set[str]] = {
     "seeds": {"errors", "pages", "policy"},
     "messages": {"config", "model"},
 }
-"""What each of these parts may import besides itself. The stages (fetch, pages, store, frontier, sim) never import one
-another; what joins them (harvest, asking, dispatch, crawl) sits above and is not listed."""
+"""What each of these parts may import besides itself. The stages (fetch, pages, render, store, frontier, sim) never
+import one another; what joins them (harvest, asking, dispatch, crawl) sits above and is not listed."""
 
 KNOW_THE_EMBEDDED = {"wiring", "regions", "views", "mend", "simulate", "embedded"}
 """`wiring` puts the parts together; `regions` moves sites between runs; `views` opens a State read-only for those who

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from render.browsers import Bench, Listener, a_browser, bench, html, script
+from browsers import Bench, Listener, a_browser, bench, html, script
 
 import harvestman
 from harvestman.render import browser
@@ -96,6 +96,7 @@ def no_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser, "_alone", list)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_namespace")
 def test_no_way_leads_to_the_network(tmp_path: Path) -> None:
     """The page is at the listener's own address, or at another site's; none of its requests is answered."""

@@ -31,6 +31,7 @@ def options(cache: Cache, write_buffer: int, open_files: int) -> Options:
     made.set_write_buffer_size(write_buffer // 4)
     made.set_max_total_wal_size(128 << 20)
     made.set_max_open_files(open_files)
+    made.set_max_file_opening_threads(4)  # for each family; by default 16, even when there is no file
     made.set_keep_log_file_num(2)
     made.set_max_background_jobs(2)
     made.set_compression_type(DBCompressionType.lz4())

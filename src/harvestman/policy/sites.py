@@ -6,13 +6,17 @@ github.io) count: each of their customers is a site of its own. An unlisted top-
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from publicsuffixlist import PublicSuffixList
 
 from harvestman.model import HostKey, SiteKey
 
-_SUFFIXES = PublicSuffixList()
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    """Read when it is first needed: it takes 85 ms."""
+    return PublicSuffixList()
 
 
 @lru_cache(maxsize=1 << 16)
@@ -21,7 +25,7 @@ def site_of(host: HostKey) -> SiteKey:
     name = host.rstrip(".").lower()
     if not name or _is_address(name):
         return SiteKey(host)
-    return SiteKey(_SUFFIXES.privatesuffix(name) or name)
+    return SiteKey(_suffixes().privatesuffix(name) or name)
 
 
 def _is_address(name: str) -> bool:

@@ -197,7 +197,7 @@ class Browser:
             rendered.cut = await self._settled(page, until)
             if rendered.cut in ("", "time"):
                 await self._take(page, rendered, until)
-            async with asyncio.timeout(DISPOSE):
+            async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + DISPOSE)):
                 await pipe.command("Target.closeTarget", {"targetId": page.target})
                 await pipe.command("Target.disposeBrowserContext", {"browserContextId": context})
         except (TimeoutError, BrowserGone, CommandRefused):
@@ -212,7 +212,10 @@ class Browser:
         pipe.command("Browser.setDownloadBehavior", {"behavior": "deny", "browserContextId": context})
         blank = {"url": "about:blank", "browserContextId": context, **self._windowless}
         target = (await pipe.command("Target.createTarget", blank))["targetId"]
-        return Page(pipe, self._sessions.pop(target), target, url, stored, provide)
+        session = self._sessions.pop(target, "")
+        if not session:
+            raise BrowserGone("the browser did not hold the page it was told to open")
+        return Page(pipe, session, target, url, stored, provide)
 
     async def _settled(self, page: Page, until: float) -> str:
         """Until the page is ready, or its time or memory is up."""

@@ -14,7 +14,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
 from harvestman.errors import HarvestmanError
@@ -133,6 +133,7 @@ def _spawn(arguments: list[str], environment: Mapping[str, str], theirs: socket.
             arguments,
             environment,
             file_actions=[
+                *((os.POSIX_SPAWN_CLOSE, number) for number in _inheritable()),
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
@@ -143,6 +144,14 @@ def _spawn(arguments: list[str], environment: Mapping[str, str], theirs: socket.
         )
     finally:
         os.close(end)
+
+
+def _inheritable() -> Iterator[int]:
+    """Descriptors that a child would get without asking: a connection that it holds stays open when we close it."""
+    for name in os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"):
+        with contextlib.suppress(OSError):  # that of the listing itself
+            if int(name) > 4 and os.get_inheritable(int(name)):
+                yield int(name)
 
 
 async def end(pid: int, others: list[int]) -> None:

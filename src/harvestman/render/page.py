@@ -80,15 +80,20 @@ SERIALISE = """(limit => {
     const top = document.documentElement;
     if (!top) return {html: '', url: location.href};
     let html = top.outerHTML;
-    if (roots.length) {
-        const [open, close] = top.cloneNode(false).outerHTML.split(/(?=<\\/[^<]*$)/);
-        html = open + top.getHTML({shadowRoots: roots}) + (close || '');
+    if (roots.length && document.contentType === 'text/html') {
+        const copy = new DOMParser().parseFromString(top.getHTML({shadowRoots: roots}), 'text/html');
+        for (let shadows; (shadows = copy.querySelectorAll('template[shadowrootmode]')).length;) {
+            for (const shadow of shadows) shadow.replaceWith(shadow.content);
+        }
+        for (const {name, value} of top.attributes) copy.documentElement.setAttribute(name, value);
+        html = copy.documentElement.outerHTML;
     }
     const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : '';
     html = type + html;
     return {html: html.slice(0, limit).toWellFormed(), url: location.href, cut: html.length > limit};
 })(%d)"""
-"""Run in a world of its own, where the page's scripts have changed nothing."""
+"""Run in a world of its own, where the page's scripts have changed nothing. What is in an open shadow root stands
+before the other children of its host, for in a template nobody would find it."""
 
 FRAMES = """(() => {
     const later = setTimeout, never = clearTimeout, clock = performance;
