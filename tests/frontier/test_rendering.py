@@ -227,12 +227,12 @@ async def test_a_page_that_is_due_again_is_shown_again_though_its_shell_is_the_s
 async def test_the_browser_keeps_to_its_share_of_the_time(state: RocksState, tmp_path: Path) -> None:
     browser = Double(costs=5.0, html="<title>x</title>" + PROSE)
     worker = Worker(state, tmp_path, browser)
-    urls = [f"https://h{number}.test/" for number in range(30)]
+    urls = [f"https://h{number}.test/" for number in range(10)]
     await crawl(worker, urls, patience=HOUR)
-    assert len(worker.read) == 30
+    assert len(worker.read) == 10
     took = worker.now - START
-    assert browser.cpu <= 0.1 * took + 10.0 + 5.0
-    assert took >= 1_350
+    assert browser.cpu <= 0.1 * took + 10.0 + 5.0, "its share, what was saved up, and one more"
+    assert took >= 350
 
 
 @in_a_loop

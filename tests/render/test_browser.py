@@ -13,6 +13,8 @@ from harvestman.errors import ConfigError
 from harvestman.render.browser import Browser, Stored, Wanted, find_browser
 from harvestman.render.cdp import BrowserGone
 
+pytestmark = pytest.mark.slow
+
 APP = """
 fetch('/api/list.json').then(answer => answer.json()).then(list => setTimeout(() => {
     for (const name of list) {
@@ -203,7 +205,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_whatever_it_does_it_ends_in_time_and_the_next_page_is_fine(shared: Bench, kind: str) -> None:
     rendered = shared.render(html("<p>begun", HOSTILE[kind]))
@@ -212,14 +213,12 @@ def test_whatever_it_does_it_ends_in_time_and_the_next_page_is_fine(shared: Benc
     assert "/item/a" in shared.render(SHELL, BUILT).html
 
 
-@pytest.mark.slow
 def test_an_interrupted_page_gives_what_stands_there(shared: Bench) -> None:
     rendered = shared.render(html("<p>begun", "while (true);"))
     assert rendered.cut == "time"
     assert "<p>begun" in rendered.html
 
 
-@pytest.mark.slow
 def test_a_new_browser_after_some_pages_and_after_death(tmp_path: Path) -> None:
     with bench(tmp_path / "profile", recycle=2) as made:
         pids = []

@@ -18,6 +18,8 @@ import harvestman
 from harvestman.render import browser
 from harvestman.render.page import HOLD
 
+pytestmark = pytest.mark.slow
+
 EVERY_WAY = """
 const at = '%(at)s', all = [];
 const attempt = call => { try { all.push(call()) } catch (fault) {} };
@@ -96,7 +98,6 @@ def no_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser, "_alone", list)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("no_namespace")
 def test_no_way_leads_to_the_network(tmp_path: Path) -> None:
     """The page is at the listener's own address, or at another site's; none of its requests is answered."""
@@ -117,7 +118,6 @@ def test_no_way_leads_to_the_network(tmp_path: Path) -> None:
         assert listener.met == []
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("no_namespace")
 def test_the_second_wall_stands_without_the_first(tmp_path: Path) -> None:
     """Nothing of the page is held: it is simply opened, as anybody would open it."""
@@ -131,7 +131,6 @@ def test_the_second_wall_stands_without_the_first(tmp_path: Path) -> None:
         assert listener.met == []
 
 
-@pytest.mark.slow
 def test_the_namespace_is_empty(tmp_path: Path) -> None:
     """Where there is one: the browser's process sees no interface but a loopback of its own."""
     with bench(tmp_path / "profile") as made:
@@ -150,7 +149,6 @@ async def unguarded(made: Bench, url: str) -> None:
     await pipe.command("Target.closeTarget", target)
 
 
-@pytest.mark.slow
 def test_no_program_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ones that open addresses for others are first on the PATH here; they would tell."""
     programs, told = tmp_path / "programs", tmp_path / "told"
@@ -182,7 +180,6 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are counted in /proc")
 def test_the_browser_dies_with_us_even_while_a_page_loops(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PARENT, a_browser(), str(tmp_path / "profile")]

@@ -58,7 +58,7 @@ def after_all(asked: list[Asked], host: Host, target: str, status: int = 200, wa
 
 
 @pytest.mark.parametrize(
-    "profile", ["mixed", *(pytest.param(each, marks=pytest.mark.slow) for each in ("clean", "wild"))]
+    "profile", ["clean", *(pytest.param(each, marks=pytest.mark.slow) for each in ("mixed", "wild"))]
 )
 def test_polite_crawl_passes_whole(profile: str, visited: Visited, written: Written) -> None:
     plan = dataclasses.replace(PLAN, profile=profile)

@@ -265,6 +265,7 @@ def late(asked: list[Asked], host: Host, target: str) -> Asked:
     return Asked(when, when + 0.01, "late", host.address, host.name, "GET", target, 200, 100)
 
 
+@pytest.mark.slow
 def test_a_crawl_with_a_browser_passes_whole(judged: Judged) -> None:
     report = judged(lambda _: None)
     assert report.ok, report.render()
