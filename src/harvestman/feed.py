@@ -18,7 +18,7 @@ import msgspec
 
 from harvestman.config import Limits, Retry
 from harvestman.errors import UsageError
-from harvestman.model import LISTING, RESOURCE, Page, RecordRef, Status, UrlRecord
+from harvestman.model import LISTING, Page, RecordRef, Status, UrlRecord
 from harvestman.policy.outcomes import decide
 from harvestman.policy.urls import key, url_hash
 from harvestman.removals import Removals
@@ -124,7 +124,7 @@ async def _event(view: View, files: Files, stored: Stored, cursor: Cursor) -> Ev
     page, response = stored.page, stored.response
     url = page.url if page else response.url if response else ""
     record = await view.record(url)
-    if record is not None and record.kind in (LISTING, RESOURCE):
+    if record is not None and record.kind == LISTING:
         return None
     if page is not None:
         if stored.ref is None:

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import msgspec
 
 from harvestman.layout import Layout
-from harvestman.model import Page, RecordRef, Response
+from harvestman.model import RESOURCE, Page, RecordRef, Response
 from harvestman.policy.urls import path_of
 from harvestman.store.files import serial_of, warc_files
 from harvestman.store.frames import frames
 from harvestman.store.members import Member, members
 from harvestman.store.pages import SUFFIX
-from harvestman.store.records import DIGEST, instant, parse_record, response_of
+from harvestman.store.records import DIGEST, KIND, instant, parse_record, response_of
 from harvestman.views import View
 
 LOOK_AHEAD = 512
@@ -166,13 +166,13 @@ class _Logged(NamedTuple):
 def walk(files: Files, place: Place) -> Iterator[Stored]:
     """Everything behind a place: every response, revisit and rendered page as written, with its page if it is one.
 
-    A page whose record is gone comes by itself. robots.txt files are left out.
+    A page whose record is gone comes by itself. robots.txt files and what scripts asked for are left out.
     """
     ahead: deque[_Logged] = deque()
     coming = _logged(files.logs, place)
     for file, member in _raw(files.warcs, place):
         fields, block = parse_record(member.data)
-        if fields.get("warc-type") not in ("response", "revisit", "conversion") or _is_robots(fields):
+        if fields.get("warc-type") not in ("response", "revisit", "conversion") or _is_none(fields):
             continue
         end = member.offset + member.length
         while len(ahead) < LOOK_AHEAD and (logged := next(coming, None)) is not None:
@@ -253,5 +253,6 @@ def _raw(warcs: list[Part], place: Place) -> Iterator[tuple[Part, Member]]:
                 break
 
 
-def _is_robots(fields: Mapping[str, str]) -> bool:
-    return path_of(fields.get("warc-target-uri", "")) == "/robots.txt"
+def _is_none(fields: Mapping[str, str]) -> bool:
+    """No page: a robots.txt, or a resource. What its URL is by now in State does not matter: it may be a page, too."""
+    return fields.get(KIND.lower()) == RESOURCE or path_of(fields.get("warc-target-uri", "")) == "/robots.txt"

@@ -37,6 +37,8 @@ class Text(msgspec.Struct):
     chars: int
     digest: str
     """Of the decoded body."""
+    rendered: bool = False
+    """As a browser showed it."""
 
 
 class Shown(msgspec.Struct):
@@ -86,7 +88,10 @@ def _json(shown: Shown) -> str:
 
 
 def _texts(pages: Sequence[Page]) -> list[Text]:
-    return [Text(number, page.fetched_at, len(page.text), page.digest) for number, page in enumerate(pages, 1)]
+    return [
+        Text(number, page.fetched_at, len(page.text), page.digest, page.rendered)
+        for number, page in enumerate(pages, 1)
+    ]
 
 
 def _print_text(url: str, pages: list[Page], diff: list[str] | None) -> None:
@@ -154,7 +159,9 @@ def _told(shown: Shown, found: Explanation, now: Instant, limit: int) -> str:
     lines += _versions(shown.versions, limit)
     if len(shown.texts) > 1:
         listed = [
-            f"{each.number:>3}  {words.moment(each.fetched_at)}  {each.chars:,} characters" for each in shown.texts
+            f"{each.number:>3}  {words.moment(each.fetched_at)}  {each.chars:,} characters"
+            f"{', as a browser showed it' if each.rendered else ''}"
+            for each in shown.texts
         ]
         lines += _listed("texts, for --diff", listed[::-1], limit)
     if page is not None:
@@ -173,7 +180,9 @@ def _page(page: Page) -> list[str]:
         "author": page.data.author,
         "published": page.data.published,
         "modified": page.data.modified,
-        "fetched": f"{words.moment(page.fetched_at)}, HTTP {page.status}, depth {page.depth}",
+        "rendered" if page.rendered else "fetched": (
+            f"{words.moment(page.fetched_at)}, HTTP {page.status}, depth {page.depth}"
+        ),
         "type": ", ".join(filter(None, (page.content_type, page.charset and f"read as {page.charset}"))),
         "language": page.language,
         "canonical": page.canonical or "",

@@ -63,6 +63,8 @@ class Place:
     url: str | None = None
     """By which URL it is to go, where its own has other content by now."""
     copies: int = 0
+    sent: Place | None = None
+    """Where the response lies of which a browser showed this: it has the head."""
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Final
@@ -58,7 +59,9 @@ class Chapter(msgspec.Struct):
 
     def places(self) -> Iterator[Place]:
         for row in read_arrow(self.here / "plan.arrow").slice(self.first, self.count).to_pylist():
-            yield Place(self.sources[row["warc"]], row["offset"], row["length"], row["url"], row["copies"])
+            is_shown = row["sent_warc"] is not None
+            sent = Place(self.sources[row["sent_warc"]], row["sent_offset"], row["sent_length"]) if is_shown else None
+            yield Place(self.sources[row["warc"]], row["offset"], row["length"], row["url"], row["copies"], sent)
 
     def notes(self) -> Notes:
         metadata = pq.read_metadata(self.texts).metadata or {}
@@ -92,14 +95,22 @@ def read_part(chapter: Chapter, done: Synchronized[int]) -> None:
 
 def _documents(chapter: Chapter, left_out: Counter[str], done: Synchronized[int]) -> Iterator[Document]:
     for place in chapter.places():
-        path = chapter.data / place.warc
-        response = read(path.parent, RecordRef(path.name, place.offset, place.length))
-        document = _read(response, place, chapter.settings)
+        document = _read(_response(chapter.data, place), place, chapter.settings)
         if isinstance(document, str):
             left_out[document] += 1
         else:
             yield document
         _count(done)
+
+
+def _response(data: Path, place: Place) -> Response:
+    """What lies there; what a browser showed, under the head that its server sent."""
+    path = data / place.warc
+    response = read(path.parent, RecordRef(path.name, place.offset, place.length))
+    if place.sent is None:
+        return response
+    headers = {**_response(data, place.sent).headers, "content-encoding": "", **response.headers}
+    return replace(response, headers=headers)
 
 
 def _read(response: Response, place: Place, settings: Settings) -> Document | str:

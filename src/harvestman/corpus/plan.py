@@ -2,8 +2,8 @@
 
 A revisit record says that a URL had, at some time, the content of another record; it counts as a version like any
 other. So a page that went back to what it was is what it was, and a page that another URL has now word for word is one
-document with a copy. What a browser showed is a version too, and newer than what the server sent. Errors and redirects
-are none: a page that is gone keeps its last one.
+document with a copy. Where a browser showed what a response makes, that is read in its place, also when the same
+response comes again and nobody looks at it. Errors and redirects are none: a page that is gone keeps its last one.
 
 Memory: at most 300 bytes a record while planning, in Arrow; 30 bytes a document on disk afterwards. A million records
 take 2 s.
@@ -11,10 +11,11 @@ take 2 s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # ships no types
 from xxhash import xxh3_128_digest
@@ -22,14 +23,19 @@ from xxhash import xxh3_128_digest
 from harvestman.model import RESOURCE
 from harvestman.policy.urls import key, path_of
 from harvestman.store.members import members
-from harvestman.store.records import KIND, instant, parse_record, response_of
+from harvestman.store.records import DIGEST, KIND, instant, parse_record, response_of
 
 RECORDS: Final = pa.schema([
     ("key", pa.binary(16)), ("at", pa.int64()), ("warc", pa.int32()), ("offset", pa.int64()), ("length", pa.int64()),
     ("own", pa.int8()), ("refers", pa.binary(16)), ("refers_at", pa.int64()), ("url", pa.string()),
+    ("shown", pa.bool_()), ("digest", pa.binary(16)),
 ])  # fmt: skip
-"""One row a version of a page. A revisit has no content of its `own`; it refers to that of a URL at a moment."""
+"""One row a version of a page. A revisit has no content of its `own`; it refers to that of a URL at a moment. What a
+browser showed (`shown`) was made of the response before it."""
+_PLACE: Final = ("warc", "offset", "length")
 _TARGET: Final = ("to_warc", "to_offset", "to_length")
+_SENT: Final = ("sent_warc", "sent_offset", "sent_length")
+"""Where the response lies that was shown; null where none was."""
 _NOT_MODIFIED = 304
 ROBOTS: Final = "/robots.txt"
 """Stored with the pages, and none."""
@@ -53,11 +59,16 @@ def _rows(warc: Path, number: int) -> Iterator[tuple[object, ...]]:
             continue
         found = (_key(response.url), _millis(fields["warc-date"]), number, member.offset, member.length)
         if kind != "revisit" and 200 <= response.status < 300:
-            yield (*found, 1, None, None, None)
+            yield (*found, 1, None, None, None, kind == "conversion", _digest(fields))
         elif kind == "revisit" and (response.status == _NOT_MODIFIED or 200 <= response.status < 300):
             uri, date = fields.get("warc-refers-to-target-uri"), fields.get("warc-refers-to-date")
             if uri and date:
-                yield (*found, 0, _key(uri), _millis(date), response.url)
+                yield (*found, 0, _key(uri), _millis(date), response.url, False, None)
+
+
+def _digest(fields: Mapping[str, str]) -> bytes:
+    """By which a response is known when it comes again."""
+    return xxh3_128_digest((fields.get(DIGEST.lower()) or fields.get("warc-payload-digest", "")).encode())
 
 
 def _key(url: str) -> bytes:
@@ -69,9 +80,10 @@ def _millis(date: str) -> int:
 
 
 def chosen(records: pa.Table) -> pa.Table:
-    """The responses that become documents, in the order they lie on disk: warc, offset, length, url, copies.
+    """The responses that become documents, in the order they lie on disk: warc, offset, length, url, copies, sent_*.
 
     `url` is set where a document goes by another URL than its record, because that one has other content by now.
+    `sent_` is where the response lies that a browser showed, which alone has the server's head.
     """
     versions = _resolved(records)
     newest = _last_of_each(versions.sort_by(_by("key", "at", "own", *_TARGET[:2])), ["key"])
@@ -82,23 +94,47 @@ def chosen(records: pa.Table) -> pa.Table:
     first = by_content.take(starts)
     return pa.table({
         "warc": first["to_warc"], "offset": first["to_offset"], "length": first["to_length"], "url": first["url"],
-        "copies": copies,
+        "copies": copies, **{name: first[name] for name in _SENT},
     })  # fmt: skip
 
 
 def _resolved(records: pa.Table) -> pa.Table:
     """Every version with the place of its content; revisits of what is not there are left out."""
     own = pc.equal(records["own"], 1)
-    responses = records.filter(own)
-    places = {to: responses[name] for to, name in zip(_TARGET, ("warc", "offset", "length"), strict=True)}
-    content = pa.table({"key": responses["key"], "at": responses["at"], **places})
+    responses = _as_shown(records.filter(own))
+    content = responses.select(["key", "at", *_TARGET, *_SENT])
     revisits = records.filter(pc.invert(own)).select(["key", "at", "own", "url", "refers", "refers_at"])
     joined = revisits.join(content, ["refers", "refers_at"], ["key", "at"], join_type="inner")
-    kept = ["key", "at", "own", "url", *_TARGET]
-    whole = responses.select(["key", "at", "own", "url"])
-    for name, column in places.items():
-        whole = whole.append_column(name, column)
-    return pa.concat_tables([whole.select(kept), joined.select(kept)])
+    kept = ["key", "at", "own", "url", *_TARGET, *_SENT]
+    return pa.concat_tables([responses.select(kept), joined.select(kept)])
+
+
+def _as_shown(records: pa.Table) -> pa.Table:
+    """The responses, each with the place of what a browser showed of it last, or of a response with the same content.
+
+    What was shown of a response that is gone is nothing: nobody could say any more what its server asked for.
+    """
+    records = records.sort_by(_by("key", "at", "shown"))
+    responses = records.filter(pc.invert(records["shown"]))
+    found = responses.join(_views(records), ["key", "digest"], join_type="left outer")
+    is_shown = pc.is_valid(found["view_warc"])
+    for name, to, sent in zip(_PLACE, _TARGET, _SENT, strict=True):
+        own = found[name]
+        found = found.append_column(to, pc.coalesce(found[f"view_{name}"], own))
+        found = found.append_column(sent, pc.if_else(is_shown, own, None))
+    return found
+
+
+def _views(records: pa.Table) -> pa.Table:
+    """What browsers showed last, by the URL and the content of the response before it."""
+    shown = records["shown"].to_numpy()
+    before = np.maximum.accumulate(np.where(shown, -1, np.arange(len(shown)))) if len(shown) else np.zeros(0, np.int64)
+    views, sent = records.filter(pa.array(shown)), pa.array(np.maximum(before[shown], 0))
+    columns = {f"view_{name}": views[name] for name in _PLACE}
+    made_of = records["key"].take(sent), records["digest"].take(sent)
+    table = pa.table({"key": views["key"], "digest": made_of[1], "at": views["at"], **columns})
+    table = table.filter(pc.equal(made_of[0], views["key"]))
+    return _last_of_each(table.sort_by(_by("key", "digest", "at")), ["key", "digest"]).drop_columns(["at"])
 
 
 def _by(*names: str) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import msgspec
 
 from harvestman.layout import Layout
 from harvestman.mend import BATCH, StillCrawl, render_rows, rows_of
-from harvestman.model import Instant, JobTally, SiteRecord, Status, UrlId, UrlRecord, Visit
+from harvestman.model import RESOURCE, Instant, JobTally, SiteRecord, Status, UrlId, UrlRecord, Visit
 from harvestman.policy.blocklist import Which
 from harvestman.ports import Content, Near
 from harvestman.store.erase import Redo, erase_pages, filler
@@ -21,8 +21,9 @@ from harvestman.store.files import sync_directory
 from .proof import Row, is_cleared
 from .survey import Found, GonePage, Last
 
-DERIVED = ("query", "export", "corpus", "corpus.part", "graph")
-"""What verbs made of records and pages: each makes it again when it is asked to."""
+DERIVED = ("query", "export", "corpus", "corpus.part", "graph", "browser")
+"""What verbs made of records and pages: each makes it again when it is asked to. The last is what a browser needs while
+it runs, and one that was killed left behind."""
 FORGOTTEN = {"digest": b"", "etag": "", "last_modified": ""}
 """Of a visit: what it takes to find a page unchanged."""
 Refs = set[tuple[str, int]]
@@ -140,6 +141,17 @@ def matching(crawl: StillCrawl, which: Which) -> Iterator[tuple[UrlId, UrlRecord
     """The URLs that are meant, as far as State knows them."""
     for state in crawl.states:
         yield from (row for row in state.url_rows() if which.of(row[1].url))
+
+
+def resources(crawl: StillCrawl, which: Which, holds: Which) -> set[str]:
+    """The data that scripts of these pages asked for: what a page says stands in them.
+
+    They are not blocked: they go, and are fetched again when another page asks for them. Scripts stay, for many pages
+    have them; so does what is under legal hold.
+    """
+    rows = (record for state in crawl.states for _, record in state.url_rows() if record.kind == RESOURCE)
+    data = (record for record in rows if record.visit and "javascript" not in record.visit.content_type)
+    return {record.url for record in data if which.of(record.via) and not holds.of(record.url)}
 
 
 def compact(crawl: StillCrawl) -> None:

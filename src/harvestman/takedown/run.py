@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,11 +16,12 @@ from harvestman.model import Instant, Page
 from harvestman.policy.blocklist import Entry, Which
 from harvestman.removals import Removal, Removals
 from harvestman.store.erase import Redo
+from harvestman.store.members import Member
 
 from . import deed
 from .proof import Proof, Row, Search
 from .record import append, hashes, names
-from .survey import Found, survey
+from .survey import Found, GoneRecord, survey
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -76,7 +77,8 @@ def take_down(data: Path, order: Order, tell: deed.Tell, phrases: Iterable[bytes
             crawl.cut_tails()
         _refuse_held(layout, crawl, which, order)
         tell("survey")
-        found = survey(layout, lambda _, __, fields, ___: bool(which.of(fields["warc-target-uri"])), _page_of(which))
+        data_of = deed.resources(crawl, which, Which(() if order.despite_hold else read_entries(layout.holds)))
+        found = survey(layout, _record_of(which, data_of), _page_of(which))
         told = [Removal(each, order.entry.at, order.entry.kind) for each in hashes(found.urls)]
         found.urls |= {record.url for _, record in deed.matching(crawl, which)}
         _count(layout, found, done)
@@ -151,6 +153,14 @@ def _refuse_held(layout: Layout, crawl: StillCrawl, which: Which, order: Order) 
             f"{len(held):,} of these URLs are under legal hold ({reasons}): nothing was deleted; "
             "`harvestman hold list` names the holds, --despite-hold overrides them"
         )
+
+
+def _record_of(which: Which, others: Collection[str]) -> GoneRecord:
+    def goes(path: Path, member: Member, fields: Mapping[str, str], block: bytes) -> bool:
+        url = fields["warc-target-uri"]
+        return which.of(url) is not None or url in others
+
+    return goes
 
 
 def _page_of(which: Which) -> Callable[[Page], bool]:

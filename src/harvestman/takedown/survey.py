@@ -43,7 +43,7 @@ class Last(NamedTuple):
 
     at: Instant
     digest: bytes
-    """As `Visit` has it; empty when a later page that stays says the same."""
+    """Of the newest as its server sent it, as `Visit` has it; empty when a later page that stays says the same."""
 
 
 class Found(msgspec.Struct):
@@ -111,7 +111,9 @@ def _survey_pages(path: Path, gone: GonePage, found: Found) -> None:
         going += 1
         found.urls.add(page.url)
         if last is None or last.at < page.fetched_at:
-            found.pages[page.url] = Last(page.fetched_at, bytes.fromhex(page.digest))
+            before = last.digest if last else b""
+            digest = before if page.rendered else bytes.fromhex(page.digest)
+            found.pages[page.url] = Last(page.fetched_at, digest)
         _keep(found, phrases_of(page.text.encode()))
     if going:
         found.logs[path] = going
