@@ -33,7 +33,8 @@ from harvestman.model import (
     UrlId,
     UrlRecord,
 )  # fmt: skip
-from harvestman.policy.rendering import Share, next_try, worth_it
+from harvestman.policy.politeness import ONION
+from harvestman.policy.rendering import ROUNDS, Share, next_try, worth_it
 from harvestman.policy.urls import Base, host_of, origin_of
 from harvestman.ports import State
 from harvestman.render.browser import Browser, Rendered, Stored, Wanted
@@ -55,7 +56,7 @@ NO_BROWSER = (
     "(install Chromium, or name it in render.browser; render.share = 0 does without)"
 )
 MOST_WANTS = 64
-"""Resources of one page in one round."""
+"""Resources of one page."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -77,6 +78,8 @@ class Shown:
     result: Rendered
     asked: str = ""
     """Its X-Robots-Tag."""
+    before: frozenset[str] = frozenset()
+    """What was asked for in earlier rounds."""
     wants: dict[str, Instant] = field(default_factory=dict)
     """What was not there, and how old it may be."""
 
@@ -109,6 +112,8 @@ class Rendering:
 
     def want(self, taken: Taken) -> None:
         """A page came that needs a browser, or needed one before: it is queued with the group's commit."""
+        if not self._share.share:
+            return
         record, page = taken.record, taken.page
         again = record.render is not None and record.render.done > 0
         if not (taken.scripted or again) or record.status is not Status.FETCHED:
@@ -162,13 +167,20 @@ class Rendering:
                 self._frontier.changes.unrender.append((when, url))
                 continue
             render = page.render
+            if page.record.status not in (Status.FETCHED, Status.PENDING) or render.rounds >= ROUNDS:
+                # It is gone by now; or this worker died with it in the browser, the last time that it may be there.
+                self._done(page, now, "gone" if render.rounds < ROUNDS else "given up")
+                continue
             missing = [want for want in render.wants if want not in self._known]
-            later = next_try(render.rounds, len(missing), render.asked, now) if missing else None
+            # By when it was to be looked at, not by when its turn came: behind a long queue nobody asks meanwhile.
+            later = next_try(render.rounds, len(missing), render.asked, when) if missing else None
             if later is not None:
                 asks += self._asks(page, dict.fromkeys(missing, Instant(render.since - DATA_LASTS)))
-                self._put_off(page, later)
+                self._put_off(page, Instant(max(later, now)))
             elif self._task is None and self._share.may(now, idle):
                 self._busy = url
+                render.rounds += 1  # written down before it can bring us down
+                self._frontier.changes.records[url] = page.record
                 self._task = asyncio.create_task(self._show(page, now))
         return asks
 
@@ -188,14 +200,14 @@ class Rendering:
     async def horizon(self) -> Instant:
         """When there is something to do; `NEVER` when all is done."""
         due = await self._state.renders(NEVER, 1) if self._browser is not None else []
-        return Instant(0.0) if self._task is not None else due[0][0] if due else NEVER
+        return Instant(0.0) if self._task is not None or due else NEVER
 
     # -- in the browser ----------------------------------------------------------------------------------------
 
     async def _show(self, page: Waiting, now: Instant) -> Shown:
         assert self._browser is not None
         url, visit = page.record.url, page.record.visit
-        shown = Shown(page.id, url, page.render.since, Rendered("", url, "", "", 0.0))
+        shown = Shown(page.id, url, page.render.since, Rendered("", url), before=frozenset(page.render.wants))
         raw = self._read(visit.ref if visit else None)
         if raw is None:
             shown.result.cut = "its raw record is gone"
@@ -205,20 +217,27 @@ class Rendering:
 
         async def provide(wanted: Wanted) -> Stored | None:
             target = base.resolve(wanted.url)
-            return self._provided(target, wanted.kind, shown) if target is not None else None
+            if target is None or host_of(target).endswith(ONION) != host_of(url).endswith(ONION):
+                return None  # a hidden service must not learn who we are, nor a page of the open web send us there
+            return await asyncio.to_thread(self._read, self._known_place(target, wanted.kind, shown))
 
-        shown.result = await self._browser.render(url, raw, provide, now)
+        try:
+            shown.result = await self._browser.render(url, raw, provide, now)
+        except BrowserGone:
+            raise
+        except Exception as fault:
+            shown.result.cut = f"fault: {type(fault).__name__}"
         self._share.spend(Seconds(self._browser.cpu - before))
         return shown
 
-    def _provided(self, url: str, kind: str, shown: Shown) -> Stored | None:
-        """A resource as it is stored; None, and it is wanted, when it is not."""
+    def _known_place(self, url: str, kind: str, shown: Shown) -> RecordRef | None:
+        """Where a resource is stored; None when it cannot be had, or is not there yet: then it is wanted."""
         oldest = Instant(shown.since - (SCRIPTS_LAST if kind == "script" else DATA_LASTS))
         at, ref = self._known.get(url, (Instant(0.0), None))
         if at >= oldest:
-            return self._read(ref)
+            return ref
         self._known.pop(url, None)
-        if len(shown.wants) < MOST_WANTS:
+        if url in shown.before or len(shown.before) + len(shown.wants) < MOST_WANTS:
             shown.wants[url] = oldest
         return None
 
@@ -249,17 +268,20 @@ class Rendering:
         if page is None or page.render.since != shown.since:
             return [], []  # it was fetched again in the meantime: its turn comes once more
         render = page.render
-        render.rounds += 1
-        later = next_try(render.rounds, len(shown.wants), now, now) if shown.wants else None
+        news = shown.wants.keys() - shown.before  # the others were asked for, and did not come
+        later = next_try(render.rounds, len(news), now, now) if news else None
         if later is not None:
-            render.wants, render.asked = list(shown.wants), now
+            render.wants, render.asked = list(dict.fromkeys([*render.wants, *shown.wants])), now
             self._put_off(page, later)
             return [], self._asks(page, shown.wants)
         taken = await self._made(page, shown, now)
-        render.wants, render.done, render.outcome = [], now, shown.result.cut or "ok"
+        self._done(page, now, shown.result.cut or "ok")
+        return taken, []
+
+    def _done(self, page: Waiting, now: Instant, outcome: str) -> None:
+        page.render.wants, page.render.done, page.render.outcome = [], now, outcome
         self._put_off(page, Instant(0.0))
         self.waiting -= 1
-        return taken, []
 
     async def _made(self, page: Waiting, shown: Shown, now: Instant) -> list[Taken]:
         """What came of a page: none when the browser had nothing to show."""

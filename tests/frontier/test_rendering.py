@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+import pytest
 from virtual import HOUR, START, Drive, OneJob, Reply, Web, config, in_a_loop, rules, web
 
 from harvestman.config import Render
@@ -18,11 +19,11 @@ from harvestman.embedded.bus import NoBus
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
 from harvestman.harvest import Harvest, Taken
-from harvestman.model import Answer, Instant, Lease, Status, UrlRecord
+from harvestman.model import Answer, FailureKind, Instant, Lease, Status, UrlRecord
 from harvestman.policy.rendering import ROUNDS
 from harvestman.policy.urls import path_of
 from harvestman.render.browser import Browser, Provide, Rendered, Stored, Wanted
-from harvestman.rendering import NO_BROWSER, Rendering
+from harvestman.rendering import MOST_WANTS, NO_BROWSER, Rendering
 from harvestman.store.records import CONVERTED
 from harvestman.store.warc import WarcWriter, read
 
@@ -250,3 +251,129 @@ async def test_whole_pages_are_left_alone(state: RocksState, tmp_path: Path) -> 
     worker = Worker(state, tmp_path, browser, web(page=whole))
     await crawl(worker)
     assert browser.shown == []
+
+
+# -- what a review found -----------------------------------------------------------------------------------------------
+
+
+CHAIN = ("https://shop.test/a.js", "https://shop.test/b.json", "https://shop.test/c.json")
+PLAIN = "<title>x</title>" + PROSE
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_behind_a_long_queue_pages_lose_nothing(state: RocksState, tmp_path: Path) -> None:
+    browser = Double(*CHAIN, costs=20.0, html=PLAIN)
+    worker = Worker(state, tmp_path, browser)
+    urls = [f"https://h{number}.test/" for number in range(12)]
+    await crawl(worker, urls, patience=HOUR)
+    assert worker.now - START > 1_800, "longer than anything is waited for"
+    assert [each.page.text for each in worker.read if each.page] == [PROSE.strip()] * 12
+
+
+@in_a_loop
+async def test_a_restart_between_two_rounds_loses_nothing(state: RocksState, tmp_path: Path) -> None:
+    first = Worker(state, tmp_path, Double(*CHAIN, html=PLAIN))
+    await first.add([PAGE])
+    while len([line for line in first.pages() if line.url in CHAIN]) < 2:
+        await first.run(until=Instant(first.now + 1))
+        first.now = Instant(first.now + 1)
+    second = Worker(state, tmp_path, browser := Double(*CHAIN, html=PLAIN), now=Instant(first.now + 5))
+    await second.run(patience=30.0)
+    assert [each.page.text for each in second.read if each.page] == [PROSE.strip()]
+    assert len(browser.shown) <= 3, "what is there is asked for at once"
+
+
+@in_a_loop
+async def test_a_server_that_is_away_is_waited_for_once(state: RocksState, tmp_path: Path) -> None:
+    def answer(url: str, now: Instant) -> Reply:
+        return Reply(failure=FailureKind.CONNECT) if "cdn.test" in url else shells()(url, now)
+
+    worker = Worker(state, tmp_path, browser := Double(SCRIPT), answer)
+    await crawl(worker)
+    assert len(browser.shown) == 2
+    assert len(worker.read) == 1
+    assert worker.now - START < 1_200
+
+
+@in_a_loop
+async def test_a_page_may_ask_for_so_much_and_no_more(state: RocksState, tmp_path: Path) -> None:
+    class Greedy(Double):
+        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+            for number in range(200):
+                await provide(Wanted(f"https://victim.test/{len(self.shown)}-{number}.json", "fetch"))
+            return await super().render(url, stored, provide, at)
+
+    worker = Worker(state, tmp_path, Greedy(html=PLAIN))
+    await crawl(worker, patience=HOUR)
+    assert len(worker.pages("victim.test")) == MOST_WANTS
+    assert len(worker.read) == 1
+
+
+@in_a_loop
+async def test_hidden_services_and_the_open_web_are_kept_apart(state: RocksState, tmp_path: Path) -> None:
+    onion = "http://" + 56 * "a" + ".onion"
+    worker = Worker(state, tmp_path, Double(f"{onion}/app.js", html=PLAIN))
+    await crawl(worker)
+    assert {line.host for line in worker.journal} == {"shop.test"}
+    assert len(worker.read) == 1
+
+
+@in_a_loop
+async def test_an_old_page_will_do_as_a_resource(state: RocksState, tmp_path: Path) -> None:
+    worker = Worker(state, tmp_path, browser := Double(DATA, html=PLAIN))
+    await worker.add([DATA])
+    await worker.run(patience=30.0)
+    worker.now = Instant(worker.now + 5 * HOUR)
+    await crawl(worker)
+    assert len(browser.shown) == 2
+    assert [each.page.text for each in worker.read if each.page] == [PROSE.strip()]
+    assert len([line for line in worker.pages() if line.url == DATA]) == 1
+
+
+@in_a_loop
+async def test_a_page_that_breaks_the_browser_is_left_alone(state: RocksState, tmp_path: Path) -> None:
+    class Broken(Double):
+        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+            raise RuntimeError("x")
+
+    worker = Worker(state, tmp_path, Broken())
+    await crawl(worker)
+    record = await worker.record()
+    assert record.render is not None
+    assert (record.render.due, record.render.outcome) == (0.0, "fault: RuntimeError")
+    assert worker.rendering.waiting == 0
+
+
+@in_a_loop
+async def test_a_page_that_brings_the_worker_down_is_given_up(state: RocksState, tmp_path: Path) -> None:
+    class Deadly(Double):
+        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+            self.shown.append(url)
+            return await asyncio.Future()  # nothing is heard of it again
+
+    worker = Worker(state, tmp_path, Deadly())
+    await worker.add([PAGE])
+    for _life in range(ROUNDS + 1):
+        for _ in range(20):
+            await worker.turn()
+            worker.now = Instant(worker.now + 1)
+        worker = Worker(state, tmp_path, browser := Deadly(), now=worker.now)
+    await worker.run(patience=30.0)
+    assert browser.shown == []
+    record = await worker.record()
+    assert record.render is not None
+    assert (record.render.due, record.render.outcome) == (0.0, "given up")
+
+
+@in_a_loop
+async def test_a_page_that_is_gone_is_not_shown_any_more(state: RocksState, tmp_path: Path) -> None:
+    first = Worker(state, tmp_path, None)
+    await crawl(first)
+    first.web, first.frontier.visits_until = web(page=Reply(410)), Instant(1e12)
+    await first.run(until=Instant(first.now + 30 * 24 * HOUR), patience=800 * HOUR)
+    assert (await first.record()).status is Status.GONE
+    second = Worker(state, tmp_path, browser := Double(html=PLAIN), now=Instant(first.now + 60))
+    await second.run(patience=30.0)
+    assert browser.shown == []
+    assert await state.renders(Instant(1e12), 10) == []

@@ -7,6 +7,7 @@ from virtual import HOUR, START, Drive, Reply, in_a_loop, rules, web
 
 from harvestman.embedded.state import RocksState
 from harvestman.model import ANSWER, RESOURCE, Discovery, FailureKind, Instant, Status, UrlRecord
+from harvestman.policy.blocklist import Which, entry
 
 PAGE = "https://shop.test/thing"
 SCRIPT = "https://cdn.test/app.js"
@@ -116,6 +117,19 @@ async def test_one_that_is_linked_to_becomes_a_page(state: RocksState) -> None:
     assert (found.kind, found.status, found.depth) == ("a", Status.FETCHED, 2)
     assert found.change is not None
     assert drive.frontier.staging.jobs[1].pages == 1
+
+
+@in_a_loop
+async def test_what_was_taken_down_is_not_asked_for_again(state: RocksState) -> None:
+    drive = Drive(state, web())
+    await tell(drive, ask())
+    await drive.run()
+    drive.frontier.intake.blocked = Which([entry("url", SCRIPT)])
+    drive.now = Instant(drive.now + 48 * HOUR)
+    await tell(drive, ask(modified=drive.now), Discovery(SCRIPT, 2, "https://b.test/"))
+    await tell(drive, Discovery(SCRIPT, 2, "https://b.test/"))
+    await drive.run(until=Instant(drive.now + 60))
+    assert len(drive.pages()) == 1
 
 
 @in_a_loop

@@ -461,6 +461,8 @@ class RocksState:
         return found or []
 
     def _scan(self, family: str, start: bytes, end: bytes, limit: int | None) -> Iterator[tuple[bytes, bytes]]:
+        if family not in self._family:
+            return  # a view of a database that is older than the family
         bound = ReadOptions()
         bound.set_iterate_upper_bound(end)
         rows = self._family[family].iter(bound)
@@ -479,8 +481,10 @@ class RocksState:
             raise explained(self._directory, str(error)) from error
 
     def _partitions_with(self, family: str) -> list[Partition]:
-        rows = self._family[family].iter()
         found: list[Partition] = []
+        if family not in self._family:
+            return found
+        rows = self._family[family].iter()
         rows.seek(b"")
         while rows.valid():
             partition = read_u16(rows.key())[0]

@@ -426,6 +426,9 @@ class Frontier:
             self.changes.due.append((decision.retry_at, url))
         elif record.kind == RESOURCE:
             record.due, record.behind, record.hops = Instant(0.0), (), 0  # asked for again by a page or not at all
+            assert host.record_of_site is not None  # a lease was looked for, or it was brought
+            budget.spent(host.record_of_site, visit.at, again=True)
+            self._sites.changed(host.partition, host.record_of_site)
         elif decision.status in (Status.FETCHED, Status.DUPLICATE):
             assert host.record_of_site is not None  # a lease was looked for, or it was brought
             self.crawled += 1

@@ -117,6 +117,9 @@ class Intake:
             changes.records[url] = record
             job.settled += 1
 
+    def _is_blocked(self, url: str) -> bool:
+        return self.blocked is not None and self.blocked.of(url) is not None
+
     def _closed_port(self, url: str) -> str | None:
         """Why it is not even queued: no address could make its port one that may be asked."""
         reason = self._guard.port_refusal(url)
@@ -182,6 +185,8 @@ class Intake:
             return
         self._credit(site, routed, max(0.0, found.cash - record.cash))
         if record.kind == RESOURCE:  # a page links to it: it is one itself
+            if self._is_blocked(record.url):
+                return
             record.kind = found.kind
             self._adopt(url, record, routed, site, now)
             return
@@ -211,14 +216,16 @@ class Intake:
         if record.status is Status.PENDING or visit is None:
             return
         stale = record.kind == RESOURCE and visit.at < found.modified
-        if stale or (record.kind != RESOURCE and visit.reason.startswith(FailureKind.UNWANTED)):
+        unread = record.kind != RESOURCE and visit.reason.startswith(FailureKind.UNWANTED)
+        if (stale or unread) and not self._is_blocked(record.url):
             record.kind = RESOURCE
             self._adopt(url, record, routed, site, now)
             return
         # What a duplicate has is stored once, with the other URL.
         had = visit.code > 0 and record.status not in (Status.REFUSED, Status.DUPLICATE)
         ref = visit.ref if had else None
-        told = Discovery(found.via, found.depth, found.url, ANSWER, job=found.job, modified=visit.at, ref=ref)
+        at = max(visit.at, found.modified)  # a page that we have is as new as it is to be had
+        told = Discovery(found.via, found.depth, found.url, ANSWER, job=found.job, modified=at, ref=ref)
         self._led_on.append(self._router.route(told))
 
     def _lead_on(self, url: UrlId, record: UrlRecord, found: Discovery, target: str) -> None:
