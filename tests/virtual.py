@@ -33,6 +33,7 @@ from harvestman.model import (
     Instant,
     Job,
     Lease,
+    RecordRef,
     Response,
     SiteRecord,
     Status,
@@ -270,6 +271,7 @@ class Drive:
         if not lease.robots:
             code = 0 if isinstance(answer, Failure) else answer.status
             visit = Visit(answer.finished, code, decision.reason, reply.digest, reply.simhash)
+            visit.ref = RecordRef("virtual", 0, 1) if code else None
             self.frontier.settle(lease, answer, decision, visit, chance)
             await self._links([*reply.links, *([decision.target] if decision.target else [])])
         elif isinstance(answer, Response) and target:

@@ -63,6 +63,8 @@ JOBS_AT_ONCE = 4
 ONCE = Grains(2)
 """A share so small that it is told at first sight and never again."""
 AcceptUrl = Callable[[str], bool]
+Sent: TypeAlias = tuple[Mapping[str, str], bytes]
+"""Headers and decoded body."""
 Handed: TypeAlias = tuple[Lease, UrlRecord, Answer, RecordRef | None]
 """An answer as it is handed over; the ref is that of a raw record which is stored already."""
 
@@ -319,17 +321,23 @@ class Harvest:
         return [] if parsed.nofollow else parsed.links
 
     async def rendered(
-        self, lease: Lease, record: UrlRecord, html: str, leads_to: str, asked: str, at: Instant
+        self, lease: Lease, record: UrlRecord, sent: Sent, html: str, leads_to: str, at: Instant
     ) -> Taken:
         """A page as a browser showed it, stored and read like one that came so.
 
-        `leads_to`: where its scripts wanted to go; `asked`: its X-Robots-Tag.
+        `sent`: what its server sent, headers and body; what that asked of us its scripts cannot take back. `leads_to`:
+        where they wanted to go.
         """
         body = html.encode("utf-8", "replace")
         answer = Response(lease.url, 200, b"", {"content-type": CONVERTED}, body, "", at, at, at)
         taken = Taken(lease, record, answer, Decision(Status.FETCHED, "ok"), body, sha256(body).digest(), rendered=True)
         taken.ref = self._warc.write_conversion(lease.url, at, body, taken.digest.hex())
-        parsed = _parsed(taken, CONVERTED, asked, self._config.agent.lower())
+        headers, shell = sent
+        asked, agent = headers.get("x-robots-tag", ""), self._config.agent.lower()
+        parsed = _parsed(taken, CONVERTED, asked, agent)
+        before = parse(shell, headers.get("content-type", ""), lease.url, x_robots_tag=asked, agent=agent)
+        parsed.noindex |= before.noindex
+        parsed.nofollow |= before.nofollow
         page = taken.page = page_of(taken, answer, parsed, CONVERTED)
         page.language = language(page.text)
         page.rendered = True

@@ -19,7 +19,7 @@ from harvestman.fetch.decode import decode
 from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Routed, Router
 from harvestman.frontier.schedule import NEVER
-from harvestman.harvest import Harvest, Taken
+from harvestman.harvest import Harvest, Sent, Taken
 from harvestman.model import (
     RESOURCE,
     Discovery,
@@ -51,6 +51,8 @@ SCRIPTS_LAST = Seconds(86_400.0)
 """A script that is no older than this will do; what scripts ask for may be ..."""
 DATA_LASTS = Seconds(3_600.0)
 """... this old when the page itself is fetched."""
+LARGEST = 8_000_000
+"""Bytes of what is given to the browser, by way of base64 and JSON."""
 NO_BROWSER = (
     "some pages are built by scripts, and there is no browser to read them with: they wait for a run that has one "
     "(install Chromium, or name it in render.browser; render.share = 0 does without)"
@@ -76,8 +78,8 @@ class Shown:
     url: str
     since: Instant
     result: Rendered
-    asked: str = ""
-    """Its X-Robots-Tag."""
+    sent: Sent = field(default_factory=lambda: ({}, b""))
+    """What the server sent."""
     before: frozenset[str] = frozenset()
     """What was asked for in earlier rounds."""
     wants: dict[str, Instant] = field(default_factory=dict)
@@ -212,7 +214,7 @@ class Rendering:
         if raw is None:
             shown.result.cut = "its raw record is gone"
             return shown
-        shown.asked = raw.headers.get("x-robots-tag", "")
+        shown.sent = raw.headers, raw.body
         base, before = Base(url), self._browser.cpu
 
         async def provide(wanted: Wanted) -> Stored | None:
@@ -290,7 +292,7 @@ class Rendering:
         if not result.html:
             await self._frontier.shown(lease, page.record, None, (), now)
             return []
-        taken = await self._harvest.rendered(lease, page.record, result.html, result.leads_to, shown.asked, now)
+        taken = await self._harvest.rendered(lease, page.record, shown.sent, result.html, result.leads_to, now)
         await self._frontier.shown(lease, page.record, taken.page, taken.news, now)
         return [taken]
 
@@ -308,4 +310,6 @@ def _opened(directory: Path, ref: RecordRef) -> Stored | None:
     except StateError:
         return None
     body = decode(response.body, response.headers.get("content-encoding", ""))
-    return Stored(response.status, response.headers, body) if isinstance(body, bytes) else None
+    if not isinstance(body, bytes) or len(body) > LARGEST:
+        return None
+    return Stored(response.status, response.headers, body)

@@ -30,6 +30,7 @@ LOOK_AHEAD = 512
 files were removed."""
 LONGEST_FETCH = 3600.0
 """Seconds between the date of a record and that of its page, at most."""
+ROUNDING = 0.001
 _NEVER = ("", 0)
 
 
@@ -216,11 +217,14 @@ def _before(fields: Mapping[str, str], ahead: deque[_Logged]) -> list[_Logged]:
 
 
 def _matches(fields: Mapping[str, str], page: Page) -> bool:
+    # What a browser showed has one date. After a crash it may be in the file twice, and only the second time count.
+    longest = ROUNDING if page.rendered else LONGEST_FETCH
     return (
         fields["warc-target-uri"] == page.url
         and digest_of(fields) == page.digest
+        and page.rendered == (fields["warc-type"] == "conversion")
         # A page is complete after it was asked for, but for the rounding of the record's date.
-        and -0.001 <= page.fetched_at - instant(fields["warc-date"]) <= LONGEST_FETCH
+        and -ROUNDING <= page.fetched_at - instant(fields["warc-date"]) <= longest
     )
 
 

@@ -200,6 +200,7 @@ def test_a_build_that_was_stopped_goes_on(data: Path) -> None:
     assert reading[0].done > seen[-1].done, "what was read before counts as done"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alone")
 def test_an_unfinished_build_keeps_its_plan_and_its_settings(data: Path) -> None:
     builder = Builder(data, Asked(), 1, lambda progress: builder.stop() if progress.stage == "reading" else None)

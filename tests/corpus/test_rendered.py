@@ -142,6 +142,10 @@ def test_what_the_server_asks_for_holds_for_what_was_shown(stage: Stage) -> None
     for number, (name, fields) in enumerate(asks.items()):
         stage.put(f"{A}/{name}", SHELL, fields=fields)
         stage.show(f"{A}/{name}", page(prose(number)))
+    for name in ("noindex", "noarchive"):
+        head = f'<meta name="robots" content="{name}">'
+        stage.put(f"{A}/meta-{name}", page("Wait", head=head), fields=asks["other"])
+        stage.show(f"{A}/meta-{name}", page(prose(9)))
     found = built(stage.close())
     assert {*found} == {f"{A}/other", f"{A}/reserved", f"{A}/licensed"}
     assert found[f"{A}/reserved"]["reservations"]

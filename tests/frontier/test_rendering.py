@@ -6,6 +6,7 @@ The browser is a double here; the real one is in tests/render and tests/crawl/te
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -377,3 +378,20 @@ async def test_a_page_that_is_gone_is_not_shown_any_more(state: RocksState, tmp_
     await second.run(patience=30.0)
     assert browser.shown == []
     assert await state.renders(Instant(1e12), 10) == []
+
+
+@in_a_loop
+async def test_what_the_server_asked_for_its_scripts_cannot_take_back(state: RocksState, tmp_path: Path) -> None:
+    asks = SHELL.replace(b"<title>", b'<meta name="robots" content="noindex"><title>')
+
+    def answer(url: str, now: Instant) -> Reply:
+        said = shells()(url, now)
+        return dataclasses.replace(said, body=asks) if said.body == SHELL else said
+
+    class Forgetful(Double):
+        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+            return Rendered(FULL, url)
+
+    worker = Worker(state, tmp_path, Forgetful(), answer)
+    await crawl(worker)
+    assert next((each.page.noindex, each.page.nofollow) for each in worker.read if each.page) == (True, False)

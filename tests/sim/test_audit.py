@@ -69,6 +69,7 @@ def test_polite_crawl_passes_whole(profile: str, visited: Visited, written: Writ
     assert report.most_connections == 1
 
 
+@pytest.mark.slow
 def test_walk_and_pages_agree_on_every_url(visited: Visited, written: Written) -> None:
     """What the HTML links to is what the model says it links to: neither more nor less."""
     asked = visited(PLAN)

@@ -8,16 +8,17 @@ import dataclasses
 import gzip
 import json
 import re
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from html import unescape
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from browsers import a_browser
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,11 +41,18 @@ from harvestman.sim.web import Web
 CLEAN = Plan(hosts=30, pages=9, profile="clean", scripted=0.5)
 MIXED = Plan(hosts=48, pages=9, seed=3, scripted=0.25)
 WEB, MIXED_WEB = Web(CLEAN), Web(MIXED)
-PRESS = Press(WEB, 8800)
-REPLIES = Replies(WEB, PRESS, 1_800_000_000.0)
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 Visited = Callable[[Plan], list[Asked]]
 Written = Callable[[Plan, list[Asked]], Path]
+
+
+@cache
+def printed() -> Press:
+    return Press(WEB, 8800)
+
+
+@cache
+def replies() -> Replies:
+    return Replies(WEB, printed(), 1_800_000_000.0)
 
 
 def scripted(web: Web = WEB) -> list[Host]:
@@ -59,7 +67,7 @@ PLAINLY = Manners()
 
 
 def ask(host: Host, target: str, manners: Manners = PLAINLY) -> Reply:
-    return REPLIES.reply(Ask(host.name, target, manners=manners), 1_800_000_001.0)
+    return replies().reply(Ask(host.name, target, manners=manners), 1_800_000_001.0)
 
 
 # -- the model
@@ -175,7 +183,7 @@ def test_shells_say_nothing_and_content_says_what_the_page_would_have(variety: V
         assert len(shell.body) < 900
         assert len(re.findall(rb"<script[^>]* src=", shell.body)) == (2 if variety is Variety.CDN else 1)
         assert b"<a " not in shell.body
-        html = PRESS.page(host, page)
+        html = printed().page(host, page)
         data = json.loads(ask(host, WEB.api(host, path)).body)
         assert f"<h1>{data['headline']}</h1>".encode() in html
         assert html.count(b"<a href") == len(data["links"]) > 50
@@ -222,12 +230,12 @@ def test_walled_hosts_forbid_their_content_and_nothing_else() -> None:
 
 def test_odd_pages_of_scripted_hosts_are_shells_too() -> None:
     web = MIXED_WEB
-    replies = Replies(web, Press(web, 80), 0.0)
+    answering = Replies(web, Press(web, 80), 0.0)
     ruled = next(host for host in scripted(web) if host.ruled)
     for path in ("/private/open", "/story.print.html"):
-        shell = replies.reply(Ask(ruled.name, path), 1.0)
+        shell = answering.reply(Ask(ruled.name, path), 1.0)
         assert b"<script" in shell.body
-        data = json.loads(replies.reply(Ask(ruled.name, web.api(ruled, path)), 1.0).body)
+        data = json.loads(answering.reply(Ask(ruled.name, web.api(ruled, path)), 1.0).body)
         assert path in data["headline"]
         assert ["/", "On to /", ""] in data["links"]
 
@@ -276,6 +284,7 @@ def test_a_crawl_with_a_browser_passes_whole(judged: Judged) -> None:
     assert re.search(r"\nresources +\d+ requests; 0 for one had before\n", report.render())
 
 
+@pytest.mark.slow
 def test_resources_are_judged_like_all_requests_and_are_no_pages(judged: Judged) -> None:
     web, before = MIXED_WEB, judged(lambda _: None)
     walled = next(host for host in scripted(web) if host.walled)
@@ -341,7 +350,7 @@ def dumped(server: SimServer, host: Host, path: str, folder: Path) -> str:
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
         "--disable-component-update --disable-sync --disable-extensions --no-proxy-server --virtual-time-budget=5000"
     )
-    command = [CHROMIUM, *flags.split(), f"--user-data-dir={folder}", f"--host-resolver-rules={rules}", "--dump-dom"]
+    command = [a_browser(), *flags.split(), f"--user-data-dir={folder}", f"--host-resolver-rules={rules}", "--dump-dom"]
     ended = subprocess.run(
         [*command, f"http://{host.name}:{server.port}{path}"], capture_output=True, timeout=60, check=True
     )
@@ -349,7 +358,6 @@ def dumped(server: SimServer, host: Host, path: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not CHROMIUM, reason="Chromium is needed to run the scripts")
 @pytest.mark.parametrize("variety", list(Variety))
 def test_chromium_makes_the_page(variety: Variety, tmp_path: Path) -> None:
     with serving(CLEAN) as server:
@@ -368,7 +376,6 @@ def test_chromium_makes_the_page(variety: Variety, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not CHROMIUM, reason="Chromium is needed to run the scripts")
 def test_chromium_makes_no_page_when_another_site_gives_no_leave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

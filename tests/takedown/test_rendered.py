@@ -1,4 +1,4 @@
-"""Takedown and retention of pages that a browser showed: raw, shown, parsed, queued and what their scripts asked for."""
+"""Takedown and retention of pages that a browser showed, and of what their scripts asked for."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_nothing_is_left_of_a_page_that_was_shown(data: Path, capsys: pytest.Cap
     assert (waits.wants, waits.due > 0) == (brought, True), "the page that waits still does, for all but that"
     assert mending.tally(data).unrendered == unrendered - 1
     name = Router(Layout(data).read().partitions).id_of(url)
-    assert not [row for row in mending.waiting(data) if name in row[1]]
+    assert not [row for row in mending.waiting(data) if row[1].endswith(name)]
     assert mending.examined(data).whole
     for each in brought:
         again = mending.record(data, each)

@@ -304,6 +304,8 @@ def _visit(visit: Visited, verdict: str) -> list[str]:
 
 def _found(found: Found) -> list[str]:
     links = "a seed" if found.depth == 0 else words.plural(found.depth, "link") + " from a seed"
+    if found.kind == RESOURCE:
+        links = _SOURCES[RESOURCE]
     lines = [_row("found", f"{words.moment(found.at)}, {links}")]
     lines += [_row("", f"<- {step}") for step in found.chain[:CHAIN_SHOWN]]
     if len(found.chain) > CHAIN_SHOWN:

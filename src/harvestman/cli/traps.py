@@ -13,7 +13,7 @@ import msgspec
 
 from harvestman.cli.arguments import Verbs, add_json, add_usual_data, add_verb
 from harvestman.errors import UsageError
-from harvestman.model import Instant, SiteKey, SiteRecord, Status
+from harvestman.model import RESOURCE, Instant, SiteKey, SiteRecord, Status
 
 if TYPE_CHECKING:
     from harvestman.views import View
@@ -170,5 +170,6 @@ def _scan(options: argparse.Namespace) -> int:
 
 def _pages(view: View) -> Iterator[tuple[str, bytes, int]]:
     for record in view.records():
-        if record.status in PAGES and record.visit is not None:
+        shell = record.render is not None  # the same at all addresses of an application
+        if record.status in PAGES and record.visit is not None and not shell and record.kind != RESOURCE:
             yield record.url, record.visit.digest, record.visit.simhash

@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from types import FrameType
 
@@ -90,6 +90,23 @@ def document_of(response: Response, place: Place, settings: Settings) -> Documen
     if not content.text:
         return NO_TEXT
     return _described(content, body, response, place, settings)
+
+
+def as_sent(shown: Response, sent: Response, agent: str) -> Response:
+    """What a browser showed, under the head of the response it was made of, and asking of robots what that asked.
+
+    Scripts may take such a wish out of the page again; whoever does not run them could not know.
+    """
+    headers, body = sent.headers, decode(sent.body, sent.headers.get("content-encoding", ""))
+    asked = [headers.get("x-robots-tag", "")]
+    if not isinstance(body, BadBody):
+        parsed = parse(body, headers.get("content-type", ""), sent.url, agent=agent)
+        # Before the rest: behind a name they would be meant for that robot.
+        asked = [*([NOINDEX] if parsed.noindex else ()), *parsed.data.asks, *asked]
+    return replace(
+        shown,
+        headers={**headers, "content-encoding": "", "x-robots-tag": ", ".join(filter(None, asked)), **shown.headers},
+    )
 
 
 def _described(content: _Content, body: bytes, response: Response, place: Place, settings: Settings) -> Document:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Final
@@ -17,7 +16,7 @@ from harvestman.model import RecordRef, Response
 from harvestman.store.replay import read
 
 from . import plan
-from .document import Place, Settings, document_of
+from .document import Place, Settings, as_sent, document_of
 from .files import appear, read_arrow, settle, write_arrow
 from .manifest import Notes
 from .minhash import signature
@@ -95,7 +94,7 @@ def read_part(chapter: Chapter, done: Synchronized[int]) -> None:
 
 def _documents(chapter: Chapter, left_out: Counter[str], done: Synchronized[int]) -> Iterator[Document]:
     for place in chapter.places():
-        document = _read(_response(chapter.data, place), place, chapter.settings)
+        document = _read(_response(chapter.data, place, chapter.settings), place, chapter.settings)
         if isinstance(document, str):
             left_out[document] += 1
         else:
@@ -103,14 +102,11 @@ def _documents(chapter: Chapter, left_out: Counter[str], done: Synchronized[int]
         _count(done)
 
 
-def _response(data: Path, place: Place) -> Response:
-    """What lies there; what a browser showed, under the head that its server sent."""
+def _response(data: Path, place: Place, settings: Settings) -> Response:
+    """What lies there."""
     path = data / place.warc
     response = read(path.parent, RecordRef(path.name, place.offset, place.length))
-    if place.sent is None:
-        return response
-    headers = {**_response(data, place.sent).headers, "content-encoding": "", **response.headers}
-    return replace(response, headers=headers)
+    return response if place.sent is None else as_sent(response, _response(data, place.sent, settings), settings.agent)
 
 
 def _read(response: Response, place: Place, settings: Settings) -> Document | str:

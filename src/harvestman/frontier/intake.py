@@ -215,7 +215,8 @@ class Intake:
         found, visit = routed.found, record.visit
         if record.status is Status.PENDING or visit is None:
             return
-        stale = record.kind == RESOURCE and visit.at < found.modified
+        lost = record.status is Status.FETCHED and visit.ref is None  # deleted since, by age or on request
+        stale = record.kind == RESOURCE and (visit.at < found.modified or lost)
         unread = record.kind != RESOURCE and visit.reason.startswith(FailureKind.UNWANTED)
         if (stale or unread) and not self._is_blocked(record.url):
             record.kind = RESOURCE

@@ -69,7 +69,7 @@ def parted(record: UrlRecord, which: Which, refs: Refs, pages: Mapping[str, Last
     if which and visit.near and which.of(visit.near):
         said |= {"near": "", "distance": 0}
     if visit.ref is not None and (visit.ref.file, visit.ref.offset) in refs:
-        said["ref"] = None
+        said |= {"ref": None, **(FORGOTTEN if record.kind == RESOURCE else {})}
     return msgspec.structs.replace(record, visit=msgspec.structs.replace(visit, **said)) if said else record
 
 
