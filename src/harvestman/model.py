@@ -579,16 +579,24 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class JobTally(msgspec.Struct):
-    """How far a job is. It is over when all that was discovered is settled."""
+    """How far a job is."""
 
     discovered: int = 0
     settled: int = 0
     pages: int = 0
+    unrendered: int = 0
+    """Pages that wait for a browser."""
+
+    @property
+    def over(self) -> bool:
+        """All that was discovered is settled, and nothing waits to be shown."""
+        return self.discovered == self.settled and not self.unrendered
 
     def add(self, other: JobTally) -> None:
         self.discovered += other.discovered
         self.settled += other.settled
         self.pages += other.pages
+        self.unrendered += other.unrendered
 
 
 class Tally(msgspec.Struct):

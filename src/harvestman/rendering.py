@@ -128,7 +128,8 @@ class Rendering:
             self._alone = False
             self.alerts.append(NO_BROWSER)
         before, now = record.render, taken.answer.finished
-        self.waiting += before is None or not before.due
+        if before is None or not before.due:
+            self._count(record, 1)
         render = record.render = Render(now, before.due if before else Instant(0.0))
         if before is not None:
             render.done, render.outcome = before.done, before.outcome
@@ -283,7 +284,12 @@ class Rendering:
     def _done(self, page: Waiting, now: Instant, outcome: str) -> None:
         page.render.wants, page.render.done, page.render.outcome = [], now, outcome
         self._put_off(page, Instant(0.0))
-        self.waiting -= 1
+        self._count(page.record, -1)
+
+    def _count(self, record: UrlRecord, one: int) -> None:
+        """One more that waits, or one less: of all, and of its job."""
+        self.waiting += one
+        self._frontier.staging.job(record.job).unrendered += one
 
     async def _made(self, page: Waiting, shown: Shown, now: Instant) -> list[Taken]:
         """What came of a page: none when the browser had nothing to show."""

@@ -347,7 +347,7 @@ class Supervisor:
             self._over = self._over_before()
         for number, until in self._seeds.items():
             tally = jobs.get(number, JobTally())
-            if tally.discovered != tally.settled:
+            if not tally.over:
                 self._over.discard(number)
                 continue
             taken = all(worker.taken.get(number) == until for worker in self._workers)
@@ -360,7 +360,7 @@ class Supervisor:
         start = Tally()
         for worker in self._workers:
             start.add(worker.first or Tally())
-        return {number for number, tally in start.jobs.items() if tally.discovered == tally.settled}
+        return {number for number, tally in start.jobs.items() if tally.over}
 
     def _tell_end(self, number: int, tally: JobTally) -> None:
         """Of a crawl with a single job its own end says the same."""

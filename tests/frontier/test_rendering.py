@@ -20,7 +20,7 @@ from harvestman.embedded.bus import NoBus
 from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
 from harvestman.harvest import Harvest, Taken
-from harvestman.model import Answer, FailureKind, Instant, Lease, Status, UrlRecord
+from harvestman.model import Answer, Discovery, FailureKind, Instant, Lease, Status, UrlRecord
 from harvestman.policy.rendering import ROUNDS
 from harvestman.policy.urls import path_of
 from harvestman.render.browser import Browser, Provide, Rendered, Stored, Wanted
@@ -200,6 +200,11 @@ async def test_what_waits_for_the_browser_outlives_the_process(state: RocksState
     await crawl(first)
     assert first.rendering.alerts == [NO_BROWSER]
     assert first.rendering.waiting == 1
+    job = first.frontier.staging.jobs[1]
+    assert (job.discovered, job.settled, job.unrendered, job.over) == (1, 1, 1, False)
+    await first.dispatch.route([first.router.route(Discovery(PAGE, 0, "", "seed", job=2))], first.now)
+    waiting = {number: each.unrendered for number, each in first.frontier.staging.jobs.items()}
+    assert waiting == {1: 0, 2: 1}, "a newer job wants the page"
     assert len(await state.renders(Instant(1e12), 10)) == 1
     second = Worker(state, tmp_path / "1", browser := Double(SCRIPT, html=PROSE), now=Instant(first.now + 60))
     await second.run(patience=30.0)

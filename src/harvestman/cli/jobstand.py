@@ -62,7 +62,7 @@ def _taken(view: View, mark: str) -> int:
 
 def _standing(job: Job, jobs: Jobs, taken: int, tally: JobTally, running: bool, under_way: bool) -> JobStanding:
     size = jobs.size(job.id)
-    if taken >= size and tally.discovered == tally.settled and not under_way:
+    if taken >= size and tally.over and not under_way:
         state = "finished"
     else:
         state = "running" if running and tally.discovered else "waiting"

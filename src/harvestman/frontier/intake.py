@@ -299,6 +299,9 @@ class Intake:
         """A URL to a job, and out of the one before."""
         if record.status is Status.PENDING:
             self._staging.job(record.job).settled += 1
+        if record.render is not None and record.render.due:
+            self._staging.job(record.job).unrendered -= 1
+            self._staging.job(found.job).unrendered += 1
         self._staging.job(found.job).discovered += 1
         record.job, record.depth, record.via, record.hops = found.job, found.depth, found.via, found.hops
         record.behind = found.behind

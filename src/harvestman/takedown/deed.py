@@ -102,7 +102,9 @@ def _forget_urls(
             else:
                 changed = taken(record, reason, now)
                 delete += [*rows_of(url, record), *render_rows(url, record)]
-                tally.unrendered -= record.render is not None and record.render.due > 0
+                if record.render is not None and record.render.due > 0:
+                    tally.unrendered -= 1
+                    tally.jobs.setdefault(record.job, JobTally()).unrendered -= 1
                 count += 1
                 tally.blocked -= record.status is Status.BLOCKED
                 tally.settled += record.status in (Status.PENDING, Status.BLOCKED)
