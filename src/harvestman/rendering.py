@@ -132,12 +132,8 @@ class Rendering:
             self._count(record, 1)
         render = record.render = Render(now, before.due if before else Instant(0.0))
         if before is not None:
-            render.done, render.outcome, render.text, render.links = (
-                before.done,
-                before.outcome,
-                before.text,
-                before.links,
-            )
+            render.done, render.outcome = before.done, before.outcome
+            render.text, render.links = before.text, before.links
         if page is not None:
             render.text, render.links = len(page.text), len(page.links)
         self._put_off(Waiting(taken.lease.id, record, render), now)
