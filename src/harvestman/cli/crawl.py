@@ -12,7 +12,7 @@ from harvestman.policy.consent import SHORTEST_DELAY
 from harvestman.sim.plan import PROFILES
 
 SIM_DATA = "sim-data"
-SIM_HOSTS, SIM_PAGES, SIM_SEED, SIM_PATIENCE, SIM_PROFILE = 60, 12, 3, 5.0, "mixed"
+SIM_HOSTS, SIM_PAGES, SIM_SEED, SIM_PATIENCE, SIM_PROFILE = 60, 6, 3, 4.0, "mixed"
 """A web with some of everything that is crawled in about a minute at one request a second."""
 _DEFAULTS = Config()
 
