@@ -96,9 +96,10 @@ class Listener(asyncio.DatagramProtocol):
 
     async def listen(self) -> None:
         loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(self._came, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", self.port))
+        # The datagrams choose: a port that others hold for them alone cannot be had for both.
+        transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
+        self.port = transport.get_extra_info("sockname")[1]
+        await asyncio.start_server(self._came, "127.0.0.1", self.port)
 
     async def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.met.append("a connection")

@@ -73,12 +73,23 @@ class NameServer(asyncio.DatagramProtocol):
         await writer.drain()
         writer.close()
 
+    async def _on_one_port(self) -> tuple[asyncio.Server, asyncio.DatagramTransport]:
+        """A port that is free for both; somebody else may have it for datagrams alone."""
+        loop = asyncio.get_running_loop()
+        for _ in range(20):
+            tcp = await asyncio.start_server(self.serve_tcp, self.address, 0)
+            self.port = tcp.sockets[0].getsockname()[1]
+            try:
+                udp, _protocol = await loop.create_datagram_endpoint(lambda: self, local_addr=(self.address, self.port))
+            except OSError:
+                tcp.close()
+                continue
+            return tcp, udp
+        raise OSError("no port is free for TCP and UDP")
+
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[NameServer]:
-        loop = asyncio.get_running_loop()
-        tcp = await asyncio.start_server(self.serve_tcp, self.address, 0)
-        self.port = tcp.sockets[0].getsockname()[1]
-        transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=(self.address, self.port))
+        tcp, transport = await self._on_one_port()
         try:
             yield self
         finally:
