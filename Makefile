@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READERS := .venv-readers
-BUILT := pyproject.toml setup.py src/harvestman/pages/_simhash.c src/harvestman/embedded/_near.c src/harvestman/sim/_member.c
+BUILT := pyproject.toml setup.py src/harvestman/pages/_simhash.c src/harvestman/pages/_tags.c src/harvestman/embedded/_near.c src/harvestman/sim/_member.c
 ifndef CONTACT
 CONTACT := $(shell git config user.email 2>/dev/null)
 GUESSED := $(CONTACT)

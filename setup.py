@@ -1,4 +1,4 @@
-"""The three compiled files. They are optional: without a C compiler Python twins give the same results, slower."""
+"""The four compiled files. They are optional: without a C compiler Python twins give the same results, slower."""
 
 from setuptools import Extension, setup
 
@@ -15,6 +15,6 @@ def kernel(name: str) -> Extension:
 
 
 setup(
-    ext_modules=[kernel("pages._simhash"), kernel("embedded._near"), kernel("sim._member")],
+    ext_modules=[kernel("pages._simhash"), kernel("pages._tags"), kernel("embedded._near"), kernel("sim._member")],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -22,6 +22,7 @@ from harvestman.fetch.heads import readable
 from harvestman.frontier.routing import Routed, Router
 from harvestman.model import (
     LISTING,
+    MENTION,
     RESOURCE,
     Answer,
     Discovery,
@@ -60,8 +61,6 @@ from harvestman.store.warc import WarcWriter
 NOT_MODIFIED = 304
 JOBS_AT_ONCE = 4
 """Jobs whose links are remembered; of others a link is looked up in the seen-set once more."""
-ONCE = Grains(2)
-"""A share so small that it is told at first sight and never again."""
 AcceptUrl = Callable[[str], bool]
 Sent: TypeAlias = tuple[Mapping[str, str], bytes]
 """Headers and decoded body."""
@@ -177,8 +176,8 @@ class Harvest:
         self._accept = accept
         self._met: dict[int, Importance] = {}
         """By job: the links met lately."""
-        self._between = Importance(config.memory.recent_links // 2)
-        """The sites that were seen to be linked to from others."""
+        self._linkers: dict[SiteKey, int] = {}
+        """By site: the sketch of linking sites that its owner was told of."""
         self._fanned = fanned
         """Counts pages with too many links, by what they were taken for."""
         self.contents: dict[bytes, Content] = {}
@@ -302,11 +301,11 @@ class Harvest:
         assert isinstance(answer, Response)
         assert taken.ref is not None
         headers = answer.headers
-        kind, agent = headers.get("content-type", ""), self._config.agent.lower()
+        kind = headers.get("content-type", "")
         if self._list(taken, kind) and taken.record.kind == LISTING:
             self._know(taken, answer, taken.ref)
             return []
-        parsed = _parsed(taken, kind, headers.get("x-robots-tag", ""), agent)
+        parsed = self._parse(taken, kind, headers.get("x-robots-tag", ""))
         if (parsed.refresh is not None or "refresh" in headers) and self._leads_on(taken, parsed, headers):
             return []
         if self._config.render.share:
@@ -334,7 +333,7 @@ class Harvest:
         taken.ref = self._warc.write_conversion(lease.url, at, body, taken.digest.hex())
         headers, shell = sent
         asked, agent = headers.get("x-robots-tag", ""), self._config.agent.lower()
-        parsed = _parsed(taken, CONVERTED, asked, agent)
+        parsed = self._parse(taken, CONVERTED, asked)
         before = parse(shell, headers.get("content-type", ""), lease.url, x_robots_tag=asked, agent=agent)
         parsed.noindex |= before.noindex
         parsed.nofollow |= before.nofollow
@@ -386,10 +385,22 @@ class Harvest:
         """A copy of what an older job read: the links are followed once for this job too."""
         answer = taken.answer
         assert isinstance(answer, Response)
-        headers, agent = answer.headers, self._config.agent.lower()
-        parsed = _parsed(taken, headers.get("content-type", ""), headers.get("x-robots-tag", ""), agent)
+        headers = answer.headers
+        parsed = self._parse(taken, headers.get("content-type", ""), headers.get("x-robots-tag", ""))
         self.contents[taken.digest] = msgspec.structs.replace(original, job=taken.record.job)
         return [] if parsed.nofollow else parsed.links
+
+    def _parse(self, taken: Taken, content_type: str, asked: str) -> Parsed:
+        """A page whose reading fails is a fault of ours, and must not bring the worker down: its raw record is kept."""
+        url, agent = taken.lease.url, self._config.agent.lower()
+        met = self._lately(taken.record.job).met
+        try:
+            return parse(taken.body, content_type, url, x_robots_tag=asked, agent=agent, known=met)
+        except Exception as error:
+            print(f"cannot read {url}: {error!r}", file=sys.stderr, flush=True)
+            header = from_header(asked, agent)
+            fault = f"fault: {type(error).__name__}"
+            return Parsed("other", noindex=header.noindex, nofollow=header.nofollow, cut=fault)
 
     def _follow(self, taken: Taken, found: list[Link]) -> None:
         """The hot loop: of sixty links a page, those that are new or have become important, wanted and in scope.
@@ -404,16 +415,14 @@ class Harvest:
             found, worth = self._trimmed(taken, found)
         else:
             worth = share(_to_give(taken), len(found))
-        taken.share = first = worth / PAGE
+        taken.share = worth / PAGE
         lately = self._lately(job)
         lately.fetched(taken.lease.url)
-        told, between, admits, place, accept = (
-            lately.told,
-            self._between.told,
-            self._jobs.scope(job).admits,
-            self._router.place,
-            self._accept,
-        )
+        told, place = lately.told, self._router.place
+        admits, accept = self._jobs.scope(job).admits, self._accept
+        linkers = self._linkers
+        if len(linkers) > self._config.memory.recent_links:
+            linkers.clear()
         via, links, home = taken.lease.url, taken.links, f"{taken.lease.origin}/"
         here = place(taken.lease.host)[1]
         linker = budget.linker(here)
@@ -427,11 +436,14 @@ class Harvest:
             host, site, partition = place(host_of(url))
             # That another site links to this one is news, though the link itself was met before. Told once for each
             # place in the sketch of its linkers, which is all that the owner can keep.
-            if not cash and (site == here or not between(f"{linker} {site}", ONCE)):
+            sketch = linkers.get(site, 0)
+            if not cash and (site == here or sketch >> linker & 1):
                 continue
             if not admits(url, host, site) or (accept is not None and not accept(url)):
                 continue
-            links.append(Routed(Discovery(url, depth, via, link.kind, 0, job, cash or first), host, site, partition))
+            linkers[site] = budget.linked(sketch, linker)
+            kind = link.kind if cash else MENTION
+            links.append(Routed(Discovery(url, depth, via, kind, 0, job, cash), host, site, partition))
 
     def _trimmed(self, taken: Taken, found: list[Link]) -> tuple[list[Link], Grains]:
         """A page with very many links: a part of them is followed, and those of a link farm count for nothing."""
@@ -462,31 +474,25 @@ class Harvest:
         spoken_for = {self._site(url) for url in (taken.lease.url, record.via) if "://" in url}  # via may be "seed"
         told, worth = self._lately(record.job).told, share(_to_give(taken), len(listing.links) or 1)
         for link in listing.links:
-            cash, site = told(link.url, worth), self._site(link.url)
-            # A date that is news is passed on however often the link was met.
-            if not cash and link.modified <= since:
-                continue
-            found = Discovery(
-                link.url, record.depth + 1, taken.lease.url, link.kind, 0, record.job, cash, link.modified
-            )
-            if site in spoken_for:
-                self._offer(taken.links, found)
-            elif link.kind == "feed":  # an item elsewhere is a link like any other, and its date is hearsay
-                self._offer(taken.links, msgspec.structs.replace(found, kind="a", modified=Instant(0.0)))
+            found = Discovery(link.url, record.depth + 1, taken.lease.url, link.kind, 0, record.job, 0.0, link.modified)
+            if self._site(link.url) not in spoken_for:
+                if link.kind != "feed":
+                    continue
+                # An item elsewhere is a link like any other, and its date is hearsay.
+                found = msgspec.structs.replace(found, kind="a", modified=Instant(0.0))
+            # Only what is wanted is told of: it is remembered as met. A date that is news is passed on all the same.
+            if self._wants(found) and ((cash := told(link.url, worth)) or found.modified > since):
+                taken.links.append(self._router.route(msgspec.structs.replace(found, cash=cash)))
         return True
 
-    def _offer(self, links: list[Routed], found: Discovery) -> bool:
-        """Take a link if its job wants it."""
-        job = self._jobs.get(found.job)
-        routed = self._router.route(found)
-        wanted = (
-            found.depth <= job.max_depth
-            and self._jobs.scope(found.job).admits(found.url, routed.host, routed.site)
+    def _wants(self, found: Discovery) -> bool:
+        """Whether its job does."""
+        host, site, _ = self._router.place(host_of(found.url))
+        return (
+            found.depth <= self._jobs.get(found.job).max_depth
+            and self._jobs.scope(found.job).admits(found.url, host, site)
             and (self._accept is None or self._accept(found.url))
         )
-        if wanted:
-            links.append(routed)
-        return wanted
 
     def _site(self, url: str) -> SiteKey:
         return self._router.place(host_of(url))[1]
@@ -499,17 +505,17 @@ class Harvest:
             target, record.depth, taken.lease.url, kind, record.hops + 1, record.job, record.cash,
             behind=(*record.behind, taken.lease.url),
         )  # fmt: skip
-        if not self._offer(taken.links, found):
+        if self._wants(found):
+            taken.links.append(self._router.route(found))
+        else:
             taken.decision = Decision(Status.REDIRECTED, f"leads out of scope: {target}")
 
     def sitemaps(self, origin: Origin, named: Sequence[str], job: int, depth: int) -> list[Routed]:
         """Where the sitemaps of an origin are, as its robots.txt says."""
-        links: list[Routed] = []
-        if self._config.sources.sitemaps and depth < self._jobs.get(job).max_depth:
-            for url in sources(origin, named):
-                found = Discovery(url, depth, f"{origin}/robots.txt", LISTING, 0, job)
-                self._offer(links, found)
-        return links
+        if not self._config.sources.sitemaps or depth >= self._jobs.get(job).max_depth:
+            return []
+        found = (Discovery(url, depth, f"{origin}/robots.txt", LISTING, 0, job) for url in sources(origin, named))
+        return [self._router.route(each) for each in found if self._wants(each)]
 
     def seeds(self, texts: Sequence[str], via: str, job: int) -> list[Routed]:
         """Seeds as discoveries: depth 0, worth one page each."""
@@ -542,17 +548,6 @@ def _to_give(taken: Taken) -> float:
     record = taken.record
     given = record.render is not None and record.render.done > 0 if taken.rendered else record.change is not None
     return 0.0 if given else rank(record.cash, record.kind == "seed")
-
-
-def _parsed(taken: Taken, content_type: str, asked: str, agent: str) -> Parsed:
-    """A page whose reading fails is a fault of ours, and must not bring the worker down: its raw record is kept."""
-    try:
-        return parse(taken.body, content_type, taken.lease.url, x_robots_tag=asked, agent=agent)
-    except Exception as error:
-        print(f"cannot read {taken.lease.url}: {error!r}", file=sys.stderr, flush=True)
-        header = from_header(asked, agent)
-        fault = f"fault: {type(error).__name__}"
-        return Parsed("other", noindex=header.noindex, nofollow=header.nofollow, cut=fault)
 
 
 def page_of(taken: Taken, answer: Response, parsed: Parsed, content_type: str) -> Page:

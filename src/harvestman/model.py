@@ -33,6 +33,8 @@ RESOURCE = "resource"
 """The kind of what a page's scripts ask for: fetched and stored like a page, but none."""
 ANSWER = "answer"
 """The kind of what is told back to the page that asked for a resource."""
+MENTION = "mention"
+"""The kind of a link whose URL its owner knows from us: the news is that this site links to that one."""
 
 
 class Status(enum.IntEnum):

@@ -143,6 +143,45 @@ def test_resolve_below_a_host_with_bad_punycode() -> None:
     assert base.resolve("XN--c") == "http://xn--pokxncvks/a/XN--c"
 
 
+class Forms:
+    """Every request form there is, as if all had been met."""
+
+    def __contains__(self, text: object) -> bool:
+        try:
+            return isinstance(text, str) and urls.request_form(text) == text
+        except UrlError:
+            return False
+
+
+PIECES = [
+    *"/?#:.%\\@&= \tab2eA",
+    "..",
+    "//",
+    "http:",
+    "https://",
+    "example.org",
+    "utm_x=1",
+    "%2e",
+    "\ud800",
+    "é",
+    "xn--a",
+]
+
+
+@given(
+    st.sampled_from(
+        [PAGE, "https://example.org", "http://example.org:81/a/?b/c", "https://xn--a/b", "http://[::1]/a;b"]
+    ),
+    st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
+)
+@example(PAGE, "//example.org/a")
+@example(PAGE, "?a")
+@example(PAGE, "")
+@example(PAGE, "a:b")
+def test_what_is_known_resolves_as_if_it_were_not(page: str, href: str) -> None:
+    assert urls.Base(page, Forms()).resolve(href) == urls.Base(page).resolve(href)
+
+
 def test_a_base_must_be_a_page_we_could_fetch() -> None:
     with pytest.raises(UrlError):
         urls.Base("about:blank")

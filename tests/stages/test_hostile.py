@@ -114,6 +114,14 @@ def test_near_roots_in_any_mixture_parse(tags: list[tuple[str, bool]], filling: 
     assert [link.url for link in parsed.links] == ["https://example.org/behind"]
 
 
+@given(
+    st.lists(st.sampled_from([*ROOTS, *"<bBsSigfm \t\n\v/>\0\xe9", "<tt ", "<FONT\f", "trong", "strike"])).map("".join)
+)
+def test_the_compiled_survey_counts_the_same(markup: str) -> None:
+    body = markup.encode()
+    assert tree.survey(body) == tree.survey_python(body)
+
+
 def test_a_directory_of_7000_files_keeps_most_of_its_links() -> None:
     """Apache's index as a table: 15 tags a file."""
     row = (

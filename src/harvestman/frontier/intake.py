@@ -7,6 +7,7 @@ here is rare enough to look at the URL's record.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from harvestman.config import Config
 from harvestman.frontier.learning import Learning
@@ -18,6 +19,7 @@ from harvestman.frontier.staging import Staging
 from harvestman.model import (
     ANSWER,
     LISTING,
+    MENTION,
     RESOURCE,
     Discovery,
     FailureKind,
@@ -71,7 +73,11 @@ class Intake:
     async def add(self, found: Iterable[Routed], now: Instant) -> int:
         """Stage what the links change; returns how many of them nobody had seen before."""
         candidates: dict[UrlId, Routed] = {}
+        mentions: list[Routed] = []
         for routed in found:
+            if routed.found.kind == MENTION:
+                mentions.append(routed)
+                continue
             other = candidates.setdefault(routed.id, routed)
             if (other.found.job, other.found.cash) < (routed.found.job, routed.found.cash):
                 candidates[routed.id] = routed
@@ -79,7 +85,9 @@ class Intake:
         known = {url: staged[url] for url in candidates if url in staged}
         new, stored = await self._seen.sort([url for url in candidates if url not in known])
         known.update(stored)
-        await self._sites.bring({(routed.partition, routed.site) for routed in candidates.values()}, now)
+        await self._sites.bring({(each.partition, each.site) for each in chain(candidates.values(), mentions)}, now)
+        for mention in mentions:
+            self._credit(self._sites[mention.site], mention, 0.0)
         for url in new:
             self._stage(url, candidates[url], now)
         for url, record in known.items():

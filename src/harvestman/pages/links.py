@@ -169,7 +169,7 @@ def base_of(document: Document, page: Base) -> Base:
         href = element.attr("href")
         if href is not None:
             url = page.resolve(href)
-            return Base(url) if url else page
+            return Base(url, page.known) if url else page
     return page
 
 

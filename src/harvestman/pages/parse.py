@@ -6,6 +6,8 @@ the tree 0.09, SimHash 0.08, metadata 0.02; real pages cost 1.1 ms per 100 KB. H
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from turbohtml import Document, Namespace
 
 from harvestman.model import Data, Parsed
@@ -27,8 +29,11 @@ _THIN = 200
 _TITLE = 1_000
 
 
-def parse(body: bytes, content_type: str, url: str, *, x_robots_tag: str = "", agent: str = "harvestman") -> Parsed:
-    """Read a content-decoded body that was fetched from `url`. Any bytes give a value."""
+def parse(
+    body: bytes, content_type: str, url: str, *, x_robots_tag: str = "", agent: str = "harvestman",
+    known: Container[str] = (),
+) -> Parsed:  # fmt: skip
+    """Read a content-decoded body that was fetched from `url`. Any bytes give a value. For `known` see `Base`."""
     header = from_header(x_robots_tag, agent)
     kind = kind_of(body, content_type)
     if kind == "other":
@@ -37,17 +42,17 @@ def parse(body: bytes, content_type: str, url: str, *, x_robots_tag: str = "", a
     text, charset = decode(body, content_type)
     cut = ["size"] if whole > (most_of(charset) or MAX_BYTES) else []
     if kind == "html":
-        return _page(text, body, charset, url, header, agent.strip().lower(), cut)
+        return _page(text, body, charset, Base(url, known), header, agent.strip().lower(), cut)
     page = Parsed(kind, charset, noindex=header.noindex, nofollow=header.nofollow, cut=", ".join(cut))
     page.data.asks = sorted(header.others)
     return _with_text(page, text.strip())
 
 
-def _page(markup: str, body: bytes, charset: str, url: str, header: Directives, agent: str, cut: list[str]) -> Parsed:
+def _page(markup: str, body: bytes, charset: str, base: Base, header: Directives, agent: str, cut: list[str]) -> Parsed:
     tree = grow(markup, body)
     document = tree.document
     meta = read_meta(document, agent)
-    links = LinkSet(base_of(document, Base(url)), anchor_text=0 if tree.deep else 4 * tree.size)
+    links = LinkSet(base_of(document, base), anchor_text=0 if tree.deep else 4 * tree.size)
     canonical = collect(document, links, tree.size, tree.tags, meta.refreshes)
     meta.asked |= header
     data, too_much = read_data(document, meta, tree.size)

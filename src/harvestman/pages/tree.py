@@ -16,9 +16,6 @@ from typing import Final
 from turbohtml import Document, IncrementalParser
 from turbohtml import parse as parse_html
 
-_SHORT: Final = 36_000
-_FEW_TAGS: Final = 1_100
-"""A page of no more bytes and tags than these cannot cost much, whatever it contains."""
 _WATCHED: Final = 5_000
 _LONG: Final = 1_000_000
 """Tags or characters from which on the parser is watched, which makes it slower by half."""
@@ -39,7 +36,7 @@ _PACE: Final = 2.5e-8
 _PATIENCE: Final = 0.035
 """CPU seconds that it may take beyond: a machine three times as slow still reads all of an honest page."""
 _REMARKABLE: Final = re.compile(
-    r"<[bBcCeEfFhHiInNsStTuU](?i:((?<=h)tml|(?<=b)ody)|ig|ode|m|ont|obr|mall|trike|trong|t|)[\s/]", re.ASCII
+    rb"<[bBcCeEfFhHiInNsStTuU](?i:((?<=h)tml|(?<=b)ody)|ig|ode|m|ont|obr|mall|trike|trong|t|)[\s/]"
 )
 """<html>, <body>, and formatting elements with attributes: b, big, code, em, font, i, nobr, s, small, strike, strong,
 tt, u. The letters in front make it faster by half."""
@@ -60,22 +57,34 @@ class Tree:
     """It is nested beyond reason, or far larger than its markup: only what is found by an index is read of it."""
 
 
+def survey_python(body: bytes) -> tuple[int, int, bool]:
+    """How many tags, how many of them formatting elements with attributes, and whether a root with attributes comes
+    twice. The definition; `survey` is this or its compiled twin."""
+    remarkable = _REMARKABLE.findall(body)
+    roots = [name.lower() for name in remarkable if name]
+    return body.count(b"<"), len(remarkable) - len(roots), len(roots) > len(set(roots))
+
+
+try:
+    from ._tags import survey as survey
+except ImportError:
+    survey = survey_python
+
+
 def grow(markup: str, body: bytes) -> Tree:
-    """Parse a page; `body` is what it was decoded from: Python counts faster in bytes than in a text beyond ASCII."""
+    """Parse a page; `body` is what it was decoded from: bytes are counted faster than a text beyond ASCII."""
     cut: list[str] = []
-    tags = body.count(b"<")
-    if b"\0" in body and "\0" in markup:  # a browser drops them from text too; a megabyte of them costs us 60 ms
-        markup = markup.replace("\0", "")
+    if b"\0" in body:
+        if "\0" in markup:  # a browser drops them from text too; a megabyte of them costs us 60 ms
+            markup = markup.replace("\0", "")
+        body = markup.encode("utf-8", "replace")  # it may have been UTF-16
+    tags, formats, roots = survey(body)
     if tags > _TOO_MANY_TAGS:
         cut.append("tags")
         markup = _first(markup, _TAGS_READ)
-    watched = tags > _WATCHED or len(markup) > _LONG
-    if tags > _FEW_TAGS or len(body) > _SHORT:
-        remarkable = _REMARKABLE.findall(markup)
-        roots = [name.lower() for name in remarkable if name]
-        watched = watched or (len(remarkable) - len(roots)) * tags > _MANY_COPIES
-        if len(roots) > len(set(roots)):
-            markup = _with_one_root(markup)
+    if roots:
+        markup = _with_one_root(markup)
+    watched = tags > _WATCHED or len(markup) > _LONG or formats * tags > _MANY_COPIES
     if not watched:
         return Tree(_without_templates(parse_html(markup, positions=False)), len(markup), tags, cut)
     document, whole = _watched(markup)

@@ -8,6 +8,7 @@ and State is asked a handful of times in the life of a URL, however often it is 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NewType
 
 Grains = NewType("Grains", int)
@@ -48,6 +49,11 @@ class Importance:
         self._half = max(1, capacity // 2)
         self._new: dict[str, int] = {}
         self._old: dict[str, int] = {}
+
+    @property
+    def met(self) -> Container[str]:
+        """URLs met lately; not all that are remembered."""
+        return self._new
 
     @property
     def remembered(self) -> int:
