@@ -121,7 +121,8 @@ def _in_paragraphs(document: Document) -> dict[Node, int]:
         if size < _LONG:
             links = paragraph.find_all("a", limit=_MOST_LINKS)
             left -= _LINK * len(links)
-            size -= sum(len(link.text) for link in links)
+            for link in links:
+                size -= len(link.text)
         parent = paragraph.parent
         if size > 0 and parent is not None:
             own[parent] = own.get(parent, 0) + size
