@@ -31,6 +31,8 @@ def bucket(record: UrlRecord, site: SiteRecord, job: Job, need: float, config: C
     Last comes, whatever its links are worth, a site whose last pages brought nothing new, and a URL that looks like
     part of a trap: while it waits, the pages before it show whether it is one.
     """
-    if novelty.exhausted(site, config.traps) or (record.change is None and traps.suspect(record.url)):
-        return BUCKETS - 1
-    return priority.explicit(job.priority, priority.bucket(parts(record, site, job, need, config).total))
+    last = BUCKETS - 1
+    if novelty.exhausted(site, config.traps):
+        return last
+    earned = priority.explicit(job.priority, priority.bucket(parts(record, site, job, need, config).total))
+    return last if earned < last and record.change is None and traps.suspect(record.url) else earned
