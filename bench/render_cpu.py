@@ -16,7 +16,7 @@ import psutil
 from _run import Report, Row, options
 
 from harvestman.model import Instant
-from harvestman.render.browser import Browser, Stored, Wanted, find_browser
+from harvestman.render.browser import Archived, Browser, Wanted, find_browser
 
 SHELL = b'<!doctype html><title>Shop</title><div id="root"></div><script src="/app.js"></script>'
 SCRIPT = b"""
@@ -30,25 +30,25 @@ fetch('/api/page.json').then(answer => answer.json()).then(page => setTimeout(()
 PARAGRAPH = "A sentence that a script has put into the page. " * 8
 
 
-def answers() -> dict[str, Stored]:
+def answers() -> dict[str, Archived]:
     paragraphs = ",".join(f'"{PARAGRAPH}"' for _ in range(40))
     links = ",".join(f'"/page{number}.html"' for number in range(60))
     data = f'{{"paragraphs": [{paragraphs}], "links": [{links}]}}'
     return {
-        "/app.js": Stored(200, {"content-type": "text/javascript"}, SCRIPT),
-        "/api/page.json": Stored(200, {"content-type": "application/json"}, data.encode()),
+        "/app.js": Archived(200, {"content-type": "text/javascript"}, SCRIPT),
+        "/api/page.json": Archived(200, {"content-type": "application/json"}, data.encode()),
     }
 
 
 async def rendered(path: str, pages: int) -> tuple[list[Row], int]:
     there = answers()
 
-    async def provide(wanted: Wanted) -> Stored | None:
+    async def provide(wanted: Wanted) -> Archived | None:
         return there.get(wanted.url.removeprefix("http://shop.test"))
 
     with tempfile.TemporaryDirectory() as profile:
         browser = Browser(path, Path(profile), seconds=10.0, recycle=1_000_000, user_agent="Harvestman/bench")
-        shell, at = Stored(200, {"content-type": "text/html"}, SHELL), Instant(1_700_000_000.0)
+        shell, at = Archived(200, {"content-type": "text/html"}, SHELL), Instant(1_700_000_000.0)
         wall, ours = time.perf_counter(), time.process_time()
         await browser.render("http://shop.test/", shell, provide, at)
         rows: list[Row] = [("the first, with the start", *_took(wall, ours, 0.0, browser.cpu, 1))]

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from harvestman.model import Instant
-from harvestman.render.browser import Browser, Rendered, Stored, Wanted, find_browser
+from harvestman.render.browser import Archived, Browser, Rendered, Wanted, find_browser
 
 T = TypeVar("T")
 AT = Instant(1_700_000_000.0)
@@ -34,18 +34,18 @@ def a_browser() -> str:
     pytest.skip(missing)
 
 
-def html(body: str, script: str = "") -> Stored:
+def html(body: str, script: str = "") -> Archived:
     page = f"<!doctype html><html lang=en><title>t</title><body>{body}<script>{script}</script></body></html>"
-    return Stored(200, {"content-type": "text/html; charset=utf-8"}, page.encode())
+    return Archived(200, {"content-type": "text/html; charset=utf-8"}, page.encode())
 
 
-def script(text: str) -> Stored:
-    return Stored(200, {"content-type": "text/javascript"}, text.encode())
+def script(text: str) -> Archived:
+    return Archived(200, {"content-type": "text/javascript"}, text.encode())
 
 
-def data(text: str, **headers: str) -> Stored:
+def data(text: str, **headers: str) -> Archived:
     said = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Stored(200, {"content-type": "application/json", **said}, text.encode())
+    return Archived(200, {"content-type": "application/json", **said}, text.encode())
 
 
 class Bench:
@@ -64,10 +64,10 @@ class Bench:
 
         return self.runner.run(running())
 
-    def render(self, stored: Stored, answers: dict[str, Stored] | None = None, url: str = URL) -> Rendered:
+    def render(self, stored: Archived, answers: dict[str, Archived] | None = None, url: str = URL) -> Rendered:
         self.wanted = []
 
-        async def provide(wanted: Wanted) -> Stored | None:
+        async def provide(wanted: Wanted) -> Archived | None:
             self.wanted.append(wanted)
             return (answers or {}).get(wanted.url)
 

@@ -13,7 +13,7 @@ from harvestman.fetch.dns import Resolution, Resolver
 from harvestman.fetch.nameservers import as_address
 from harvestman.fetch.ways import proxy_host
 from harvestman.frontier.frontier import Frontier
-from harvestman.model import LISTING, RESOURCE, Answer, Failure, FailureKind, HostKey, Instant, Lease, Request, Response
+from harvestman.model import Answer, Failure, FailureKind, HostKey, Instant, Lease, Request, Response
 from harvestman.policy.guard import Guard
 from harvestman.policy.urls import port_of
 from harvestman.policy.watch import Moves, Shares, esteemed
@@ -178,5 +178,4 @@ def _request(lease: Lease, address: str) -> Request:
     record, route = lease.record, lease.route
     if record is None:
         return Request(lease.url, address, lease.robots, route=route)
-    any_type = record.kind in (LISTING, RESOURCE)
-    return Request(lease.url, address, False, any_type, lease.etag, lease.last_modified, route)
+    return Request(lease.url, address, False, not record.is_page, lease.etag, lease.last_modified, route)

@@ -97,15 +97,15 @@ class Taken:
 
     def count(self, tally: Tally) -> int:
         """Add it to the tally; 1 when it is a page."""
-        status, listing = self.decision.status, self.record.kind in (LISTING, RESOURCE)
+        status, page = self.decision.status, self.record.is_page
         if self.rendered:
             tally.rendered += 1
             return 0
         if isinstance(self.answer, Response):
             tally.bytes += len(self.answer.body)
-        if self.decision.error and not (listing and status is Status.GONE):  # few sites have a sitemap
+        if self.decision.error and (page or status is not Status.GONE):  # few sites have a sitemap
             tally.error(self.decision.error)
-        if listing or status not in (Status.FETCHED, Status.DUPLICATE):
+        if not page or status not in (Status.FETCHED, Status.DUPLICATE):
             return 0
         tally.pages += 1
         tally.duplicates += self.decision.status is Status.DUPLICATE
@@ -242,7 +242,7 @@ class Harvest:
         else:
             taken.body = body
             taken.digest = sha256(body).digest()
-            if "content-encoding" in answer.headers and taken.record.kind not in (LISTING, RESOURCE):
+            if "content-encoding" in answer.headers and taken.record.is_page:
                 self._look_inside(taken, answer.headers.get("content-type", ""))
 
     def _look_inside(self, taken: Taken, content_type: str) -> None:

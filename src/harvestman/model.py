@@ -31,6 +31,7 @@ LISTING = "sitemaps"
 """The `Link.kind` of a sitemap file, as against a page that one lists ("sitemap")."""
 RESOURCE = "resource"
 """The kind of what a page's scripts ask for: fetched and stored like a page, but none."""
+_NO_PAGES = (LISTING, RESOURCE)
 ANSWER = "answer"
 """The kind of what is told back to the page that asked for a resource."""
 MENTION = "mention"
@@ -399,6 +400,11 @@ class UrlRecord(msgspec.Struct, array_like=True):
     """The redirects that led to it, the first one first: by them a loop is known."""
     render: Render | None = None
     """For a page that needs a browser."""
+
+    @property
+    def is_page(self) -> bool:
+        """For readers: neither a list of URLs nor a part of another page."""
+        return self.kind not in _NO_PAGES
 
 
 class HostRecord(msgspec.Struct, array_like=True):

@@ -9,6 +9,7 @@ looked at again. What is known of resources is kept in RAM alone: who forgets it
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +38,7 @@ from harvestman.policy.politeness import ONION
 from harvestman.policy.rendering import ROUNDS, Share, next_try, worth_it
 from harvestman.policy.urls import Base, host_of, origin_of
 from harvestman.ports import State
-from harvestman.render.browser import Browser, Rendered, Stored, Wanted
+from harvestman.render.browser import Archived, Browser, Rendered, Wanted
 from harvestman.render.cdp import BrowserGone
 from harvestman.store.replay import read
 
@@ -219,7 +220,7 @@ class Rendering:
         shown.sent = raw.headers, raw.body
         base, before = Base(url), self._browser.cpu
 
-        async def provide(wanted: Wanted) -> Stored | None:
+        async def provide(wanted: Wanted) -> Archived | None:
             target = base.resolve(wanted.url)
             if target is None or host_of(target).endswith(ONION) != host_of(url).endswith(ONION):
                 return None  # a hidden service must not learn who we are, nor a page of the open web send us there
@@ -230,6 +231,7 @@ class Rendering:
         except BrowserGone:
             raise
         except Exception as fault:
+            print(f"cannot render {url}: {fault!r}", file=sys.stderr, flush=True)
             shown.result.cut = f"fault: {type(fault).__name__}"
         self._share.spend(Seconds(self._browser.cpu - before))
         return shown
@@ -245,7 +247,7 @@ class Rendering:
             shown.wants[url] = oldest
         return None
 
-    def _read(self, ref: RecordRef | None) -> Stored | None:
+    def _read(self, ref: RecordRef | None) -> Archived | None:
         if ref is None:
             return None
         here = [directory for directory in self._warcs if (directory / ref.file).exists()]
@@ -311,7 +313,7 @@ class Rendering:
             await self._browser.close()
 
 
-def _opened(directory: Path, ref: RecordRef) -> Stored | None:
+def _opened(directory: Path, ref: RecordRef) -> Archived | None:
     try:
         response = read(directory, ref)
     except StateError:
@@ -319,4 +321,4 @@ def _opened(directory: Path, ref: RecordRef) -> Stored | None:
     body = decode(response.body, response.headers.get("content-encoding", ""))
     if not isinstance(body, bytes) or len(body) > LARGEST:
         return None
-    return Stored(response.status, response.headers, body)
+    return Archived(response.status, response.headers, body)

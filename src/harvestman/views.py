@@ -13,8 +13,6 @@ from harvestman.embedded.roster import StaticRoster
 from harvestman.embedded.state import RocksState
 from harvestman.layout import Layout
 from harvestman.model import (
-    LISTING,
-    RESOURCE,
     HostKey,
     HostRecord,
     Instant,
@@ -138,13 +136,13 @@ class View:
             statuses[status] += 1
             place = places.setdefault(host_of(record.url), [0, 0, 0])
             place[_COLUMN[status]] += 1
-            if regions and status in (Status.FETCHED, Status.DUPLICATE) and record.kind not in (LISTING, RESOURCE):
+            if regions and status in (Status.FETCHED, Status.DUPLICATE) and record.is_page:
                 regions[self.region_of(host_of(record.url))] += 1
             if status is Status.DEAD:
                 dead[kind_of(record)] += 1
             elif status is Status.PENDING:
                 retrying += record.attempts > 0
-            elif record.due and record.change is not None and record.kind not in (LISTING, RESOURCE):
+            elif record.due and record.change is not None and record.is_page:
                 tiers[tier(Seconds(record.due - record.change.looked))] += 1
                 due += record.due <= now
             if number % TELL_EVERY == 0:

@@ -23,7 +23,7 @@ from harvestman.harvest import Harvest, Taken
 from harvestman.model import Answer, Discovery, FailureKind, Instant, Lease, Status, UrlRecord
 from harvestman.policy.rendering import ROUNDS
 from harvestman.policy.urls import path_of
-from harvestman.render.browser import Browser, Provide, Rendered, Stored, Wanted
+from harvestman.render.browser import Archived, Browser, Provide, Rendered, Wanted
 from harvestman.rendering import MOST_WANTS, NO_BROWSER, Rendering
 from harvestman.store.records import CONVERTED
 from harvestman.store.warc import WarcWriter, read
@@ -48,7 +48,7 @@ class Double(Browser):
     def cpu(self) -> float:
         return self.taken
 
-    async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+    async def render(self, url: str, stored: Archived, provide: Provide, at: Instant) -> Rendered:
         assert stored.body == SHELL
         self.taken += self.costs
         self.shown.append(url)
@@ -183,7 +183,7 @@ async def test_what_robots_txt_forbids_the_page_does_without(state: RocksState, 
 @in_a_loop
 async def test_a_page_that_always_wants_more_is_taken_as_it_is(state: RocksState, tmp_path: Path) -> None:
     class Greedy(Double):
-        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+        async def render(self, url: str, stored: Archived, provide: Provide, at: Instant) -> Rendered:
             self.wants = (f"https://shop.test/{len(self.shown)}.json",)
             return await super().render(url, stored, provide, at)
 
@@ -305,7 +305,7 @@ async def test_a_server_that_is_away_is_waited_for_once(state: RocksState, tmp_p
 @in_a_loop
 async def test_a_page_may_ask_for_so_much_and_no_more(state: RocksState, tmp_path: Path) -> None:
     class Greedy(Double):
-        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+        async def render(self, url: str, stored: Archived, provide: Provide, at: Instant) -> Rendered:
             for number in range(200):
                 await provide(Wanted(f"https://victim.test/{len(self.shown)}-{number}.json", "fetch"))
             return await super().render(url, stored, provide, at)
@@ -340,7 +340,7 @@ async def test_an_old_page_will_do_as_a_resource(state: RocksState, tmp_path: Pa
 @in_a_loop
 async def test_a_page_that_breaks_the_browser_is_left_alone(state: RocksState, tmp_path: Path) -> None:
     class Broken(Double):
-        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+        async def render(self, url: str, stored: Archived, provide: Provide, at: Instant) -> Rendered:
             raise RuntimeError("x")
 
     worker = Worker(state, tmp_path, Broken())
@@ -354,7 +354,7 @@ async def test_a_page_that_breaks_the_browser_is_left_alone(state: RocksState, t
 @in_a_loop
 async def test_a_page_that_brings_the_worker_down_is_given_up(state: RocksState, tmp_path: Path) -> None:
     class Deadly(Double):
-        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+        async def render(self, url: str, stored: Archived, provide: Provide, at: Instant) -> Rendered:
             self.shown.append(url)
             return await asyncio.Future()  # nothing is heard of it again
 
@@ -394,7 +394,7 @@ async def test_what_the_server_asked_for_its_scripts_cannot_take_back(state: Roc
         return dataclasses.replace(said, body=asks) if said.body == SHELL else said
 
     class Forgetful(Double):
-        async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+        async def render(self, url: str, stored: Archived, provide: Provide, at: Instant) -> Rendered:
             return Rendered(FULL, url)
 
     worker = Worker(state, tmp_path, Forgetful(), answer)

@@ -10,7 +10,7 @@ import pytest
 from browsers import AT, SECONDS, SLACK, URL, Bench, bench, data, html, script
 
 from harvestman.errors import ConfigError
-from harvestman.render.browser import Browser, Stored, Wanted, find_browser
+from harvestman.render.browser import Archived, Browser, Wanted, find_browser
 from harvestman.render.cdp import BrowserGone
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ BUILT = {
     "https://example.test/app.js": script(APP),
     "https://example.test/api/list.json": data('["a", "b"]'),
 }
-SHELL = Stored(200, {"content-type": "text/html"}, b"<!doctype html><body><script src=/app.js></script>")
+SHELL = Archived(200, {"content-type": "text/html"}, b"<!doctype html><body><script src=/app.js></script>")
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_modules_workers_redirects_and_shadows(shared: Bench) -> None:
         "https://example.test/module.js": script("export default '<module>'"),
         "https://example.test/worker.js": script("importScripts('/part.js'); postMessage(part)"),
         "https://example.test/part.js": script("part = '<worker>'"),
-        "https://example.test/moved": Stored(302, {"location": "/new"}, b""),
+        "https://example.test/moved": Archived(302, {"location": "/new"}, b""),
         "https://example.test/new": data("<redirect>"),
     }
     text = shared.render(html("", page), answers).html.rpartition("</script>")[2]
@@ -134,10 +134,10 @@ def test_modules_workers_redirects_and_shadows(shared: Bench) -> None:
 
 
 def test_answers_that_no_browser_would_take(shared: Bench) -> None:
-    odd = Stored(999, {"content-type": "text/plain", "x-odd": "a\r\nb\0é", "bad name": "x"}, b"odd")
+    odd = Archived(999, {"content-type": "text/plain", "x-odd": "a\r\nb\0é", "bad name": "x"}, b"odd")
     ask = "fetch('/odd').then(() => document.body.append('[taken]'), () => document.body.append('[failed]'))"
     assert shared.render(html("", ask), {"https://example.test/odd": odd}).cut == ""
-    nothing = shared.render(Stored(204, {}, b""))
+    nothing = shared.render(Archived(204, {}, b""))
     assert (nothing.html, nothing.url) == ("", URL)
 
 
@@ -168,7 +168,7 @@ def test_nothing_is_carried_to_the_next_page(shared: Bench) -> None:
 
 
 def test_what_provide_raises_is_raised(shared: Bench) -> None:
-    async def provide(wanted: Wanted) -> Stored | None:
+    async def provide(wanted: Wanted) -> Archived | None:
         raise LookupError(wanted.url)
 
     with pytest.raises(LookupError, match=r"app\.js"):

@@ -16,7 +16,7 @@ from browsers import Bench, Listener, a_browser, bench, html, script
 
 import harvestman
 from harvestman.render import browser
-from harvestman.render.page import HOLD
+from harvestman.render.tab import HOLD
 
 pytestmark = pytest.mark.slow
 
@@ -167,14 +167,14 @@ def test_no_program_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from harvestman.render.browser import Browser, Stored
+from harvestman.render.browser import Browser, Archived
 
 async def main():
     browser = Browser(sys.argv[1], Path(sys.argv[2]), seconds=60, recycle=9, user_agent="x")
     async def provide(wanted):
         print(browser.pid, flush=True)
     page = b"<script>fetch('/x').catch(() => { while (true); })</script>"
-    await browser.render("https://example.test/", Stored(200, {"content-type": "text/html"}, page), provide, 1.7e9)
+    await browser.render("https://example.test/", Archived(200, {"content-type": "text/html"}, page), provide, 1.7e9)
 
 asyncio.run(main())
 """

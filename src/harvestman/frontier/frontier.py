@@ -30,7 +30,6 @@ from harvestman.frontier.sites import Sites
 from harvestman.frontier.staging import Staging
 from harvestman.model import (
     DIRECT,
-    LISTING,
     RESOURCE,
     Answer,
     Attempt,
@@ -329,7 +328,7 @@ class Frontier:
         if (was is Status.PENDING) != (status is Status.PENDING):
             job = self.staging.job(record.job)
             job.settled += 1 if was is Status.PENDING else -1
-            page = status in (Status.FETCHED, Status.DUPLICATE) and record.kind not in (LISTING, RESOURCE)
+            page = status in (Status.FETCHED, Status.DUPLICATE) and record.is_page
             job.pages += page and was is Status.PENDING
 
     def _consume(self, host: Host) -> Pending:

@@ -24,9 +24,9 @@ from pathlib import Path
 from harvestman.errors import ConfigError
 from harvestman.model import Instant
 from harvestman.render.cdp import BrowserGone, CommandRefused, Pipe, Said, end, start
-from harvestman.render.page import HOLD, Page, Provide, Stored, Wanted
+from harvestman.render.tab import HOLD, Archived, Provide, Tab, Wanted
 
-__all__ = ["Browser", "Provide", "Rendered", "Stored", "Wanted", "find_browser"]
+__all__ = ["Archived", "Browser", "Provide", "Rendered", "Wanted", "find_browser"]
 
 NAMES = (
     "chromium-headless-shell",
@@ -160,7 +160,7 @@ class Browser:
         self._seen = max(self._seen, sum(spent for _, spent, _ in _processes(self.pid)))
         return self._spent + self._seen
 
-    async def render(self, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+    async def render(self, url: str, stored: Archived, provide: Provide, at: Instant) -> Rendered:
         """The page at `url`, answered `stored`, as it stands when its scripts have nothing left to do."""
         async with self._turn:
             whole = False
@@ -184,7 +184,7 @@ class Browser:
             await self._stop()
             await asyncio.to_thread(shutil.rmtree, self._profile, ignore_errors=True)
 
-    async def _render(self, pipe: Pipe, url: str, stored: Stored, provide: Provide, at: Instant) -> Rendered:
+    async def _render(self, pipe: Pipe, url: str, stored: Archived, provide: Provide, at: Instant) -> Rendered:
         until = asyncio.get_running_loop().time() + self._seconds
         self._pages += 1
         rendered = Rendered("", url, cut="crash")
@@ -208,16 +208,16 @@ class Browser:
                 page.close()
         return rendered
 
-    async def _page(self, pipe: Pipe, context: str, url: str, stored: Stored, provide: Provide) -> Page:
+    async def _page(self, pipe: Pipe, context: str, url: str, stored: Archived, provide: Provide) -> Tab:
         pipe.command("Browser.setDownloadBehavior", {"behavior": "deny", "browserContextId": context})
         blank = {"url": "about:blank", "browserContextId": context, **self._windowless}
         target = (await pipe.command("Target.createTarget", blank))["targetId"]
         session = self._sessions.pop(target, "")
         if not session:
             raise BrowserGone("the browser did not hold the page it was told to open")
-        return Page(pipe, session, target, url, stored, provide)
+        return Tab(pipe, session, target, url, stored, provide)
 
-    async def _settled(self, page: Page, until: float) -> str:
+    async def _settled(self, page: Tab, until: float) -> str:
         """Until the page is ready, or its time or memory is up."""
         now = asyncio.get_running_loop().time
         while (left := until - now()) > 0:
@@ -229,7 +229,7 @@ class Browser:
                 return "size"
         return "time"
 
-    async def _take(self, page: Page, rendered: Rendered, until: float) -> None:
+    async def _take(self, page: Tab, rendered: Rendered, until: float) -> None:
         """What stands there; 'time' when that cannot be told in time."""
         cut, rendered.cut = rendered.cut, "time"
         if cut:

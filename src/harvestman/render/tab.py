@@ -22,7 +22,7 @@ from harvestman.render.cdp import BrowserGone, CommandRefused, Pipe, Said
 
 
 @dataclass(slots=True, frozen=True)
-class Stored:
+class Archived:
     """An answer from the archive."""
 
     status: int
@@ -41,12 +41,12 @@ class Wanted:
     """script, xhr or fetch."""
 
 
-Provide: TypeAlias = Callable[[Wanted], Awaitable[Stored | None]]
+Provide: TypeAlias = Callable[[Wanted], Awaitable[Archived | None]]
 """None: we do not have it, and the request fails in the browser."""
 
 ASKED = {"script": "script", "xhr": "xhr", "fetch": "fetch", "other": "fetch"}
 """The browser's word for what `provide` is asked for, and ours. Its 'other': a worker's script, data loaded ahead."""
-EMPTY_STYLE = Stored(200, {"content-type": "text/css"}, b"")
+EMPTY_STYLE = Archived(200, {"content-type": "text/css"}, b"")
 """A stylesheet that fails makes scripts believe that something is broken; an empty one does not."""
 VIRTUAL_SECONDS = 5
 BUSY = 10_000
@@ -129,16 +129,16 @@ loads when somebody scrolls there is loaded. No window opens, as nobody has clic
 sends datagrams past every proxy is not there."""
 
 
-class Page:
+class Tab:
     """A page in one session of the browser, from the first command to the last."""
 
-    def __init__(self, pipe: Pipe, session: str, target: str, url: str, stored: Stored, provide: Provide) -> None:
+    def __init__(self, pipe: Pipe, session: str, target: str, url: str, stored: Archived, provide: Provide) -> None:
         self._url = url
         self._pipe = pipe
         self._session = session
         self.target = target
         """The main frame is called as its target is."""
-        self._stored: Stored | None = stored
+        self._stored: Archived | None = stored
         self._provide = provide
         self._answering: set[asyncio.Task[None]] = set()
         self.leads_to = ""
@@ -265,7 +265,7 @@ class Page:
         if not task.cancelled() and task.exception() is not None and not self.ended.done():
             self.ended.set_exception(task.exception() or BrowserGone())
 
-    def _fulfil(self, request: str, stored: Stored) -> None:
+    def _fulfil(self, request: str, stored: Archived) -> None:
         headers = [
             {"name": name, "value": NOT_IN_A_HEADER.sub("", value)}
             for name, value in stored.headers.items()
@@ -301,13 +301,13 @@ def _may_ask(kind: str, method: str, headers: dict[str, str]) -> bool:
     return method == "GET" or (method == "OPTIONS" and asked.get("access-control-request-method") == "GET")
 
 
-def _permission(stored: Stored, asked: dict[str, str]) -> Stored | None:
+def _permission(stored: Archived, asked: dict[str, str]) -> Archived | None:
     """The answer to a preflight, which nobody has sent: who lets others read the answer lets them ask for it."""
     said = {name: value for name, value in stored.headers.items() if name.startswith("access-control-allow-")}
     if "access-control-allow-origin" not in said:
         return None
     allowed = asked.get("access-control-request-headers", "")
-    return Stored(204, {**said, "access-control-allow-headers": allowed, "access-control-allow-methods": "GET"}, b"")
+    return Archived(204, {**said, "access-control-allow-headers": allowed, "access-control-allow-methods": "GET"}, b"")
 
 
 def _lower(headers: dict[str, str]) -> dict[str, str]:
