@@ -421,7 +421,7 @@ class Harvest:
         told, place = lately.told, self._router.place
         admits, accept = self._jobs.scope(job).admits, self._accept
         linkers = self._linkers
-        if len(linkers) > self._config.memory.recent_links:
+        if len(linkers) > self._config.memory.recent_links // 2:
             linkers.clear()
         via, links, home = taken.lease.url, taken.links, f"{taken.lease.origin}/"
         here = place(taken.lease.host)[1]
