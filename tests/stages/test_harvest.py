@@ -21,7 +21,20 @@ from harvestman.frontier.frontier import Frontier
 from harvestman.frontier.routing import Router
 from harvestman.frontier.seen import Seen
 from harvestman.harvest import Harvest
-from harvestman.model import Discovery, HostKey, Instant, Job, Lease, Page, Response, Seconds, Status, UrlRecord
+from harvestman.model import (
+    Discovery,
+    HostKey,
+    Instant,
+    Job,
+    Lease,
+    Page,
+    Response,
+    Seconds,
+    SiteKey,
+    Status,
+    UrlRecord,
+)
+from harvestman.policy.budget import linker
 from harvestman.policy.scope import Scope
 from harvestman.policy.urls import origin_of
 from harvestman.store.warc import WarcWriter
@@ -45,11 +58,12 @@ def moved(location: str, status: int = 302) -> Answered:
 class Jobs(OneJob):
     """Everything is wanted but what is on `outside.test`, and all of it again after `ttl`."""
 
-    def __init__(self, ttl: float = 0.0) -> None:
+    def __init__(self, ttl: float = 0.0, depth: int = 16) -> None:
         self.ttl = Seconds(ttl)
+        self.depth = depth
 
     def get(self, number: int) -> Job:
-        return Job(number, "test", START, scope="all", ttl=self.ttl)
+        return Job(number, "test", START, scope="all", ttl=self.ttl, max_depth=self.depth)
 
     def scope(self, number: int) -> Scope:
         return Scope.build("patterns", (), ["-*://outside.test/*", "+*"])
@@ -58,11 +72,11 @@ class Jobs(OneJob):
 class Small:
     """One worker, one request at a time."""
 
-    def __init__(self, state: RocksState, directory: Path, web: Web, *, ttl: float = 0.0) -> None:
+    def __init__(self, state: RocksState, directory: Path, web: Web, *, ttl: float = 0.0, depth: int = 16) -> None:
         settings: Config = config(recrawl=Recrawl(keep=True))
         self.now, self.state, self.web, self.directory = START, state, web, directory
         self.router = Router(settings.partitions)
-        jobs, rng = Jobs(ttl), Random(1)
+        jobs, rng = Jobs(ttl, depth), Random(1)
         seen, book = Seen(state, 10_000), RobotsBook(state, "harvestman", capacity=50)
         self.frontier = Frontier(state, seen, book, self.router, jobs, settings, rng, Instant(0.0))
         self.warc = WarcWriter(directory, "w00", software="test", contact="", now=lambda: float(self.now))
@@ -480,6 +494,45 @@ async def test_a_binary_that_came_packed_is_unwanted(state: RocksState, tmp_path
     assert record.status is Status.REFUSED
     assert await crawl.reason("https://a.test/x") == "unwanted: image/png, though it says text/html"
     assert crawl.pages == []
+
+
+# -- links -------------------------------------------------------------------------------------------------------------
+
+
+@in_a_loop
+async def test_that_a_site_links_to_another_is_told_when_the_link_itself_is_not(
+    state: RocksState, tmp_path: Path
+) -> None:
+    """Shares of 1/40: the second and third pass a power of two, the fourth changes nothing but who links."""
+    names = ["a.test", "b.test", "c.test", "d.test"]
+    web = {f"https://{name}/": page(f'{name} <a href="https://x.test/p">p</a>') for name in names}
+    crawl = Small(state, tmp_path, table(web))
+    for name in names:
+        await crawl.add(f"https://{name}/")
+        await crawl.run()
+    _, site, partition = crawl.router.place(HostKey("x.test"))
+    (found,) = await crawl.state.sites([(partition, site)])
+    assert found is not None
+    assert found.linkers == sum(1 << linker(SiteKey(name)) for name in names)
+    assert (await crawl.record("https://x.test/p")).cash == pytest.approx(3 / 40, rel=1e-3)
+
+
+@in_a_loop
+async def test_what_a_feed_lists_too_deep_is_found_by_a_link_that_is_not(state: RocksState, tmp_path: Path) -> None:
+    feed = b"<rss><channel><item><link>https://a.test/item</link></item></channel></rss>"
+    web = {
+        "https://a.test/": page('<a href="/feed.xml">news</a>'),
+        "https://a.test/feed.xml": typed("application/rss+xml", feed),
+        "https://a.test/late": page('<a href="/item">item</a>'),
+        "https://a.test/item": page("x"),
+    }
+    crawl = Small(state, tmp_path, table(web), depth=1)
+    await crawl.add("https://a.test/")
+    await crawl.run()
+    assert crawl.asked == ["https://a.test/", "https://a.test/feed.xml"]
+    await crawl.add("https://a.test/late")
+    await crawl.run()
+    assert "https://a.test/item" in crawl.asked
 
 
 # -- a group -----------------------------------------------------------------------------------------------------------
