@@ -530,6 +530,7 @@ async def test_what_a_feed_lists_too_deep_is_found_by_a_link_that_is_not(state: 
     await crawl.add("https://a.test/")
     await crawl.run()
     assert crawl.asked == ["https://a.test/", "https://a.test/feed.xml"]
+    assert "https://a.test/item" not in crawl.harvest._lately(1).met, "or a link to it would be no news"
     await crawl.add("https://a.test/late")
     await crawl.run()
     assert "https://a.test/item" in crawl.asked
