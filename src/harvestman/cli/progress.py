@@ -21,6 +21,8 @@ STEADY_AFTER = 100
 """Pages of a run from which on CPU per page is shown: before, it is that of starting up."""
 RATE_OVER = 5.0
 """Seconds the current pace is measured over."""
+WORTH_SAYING = 2.0
+"""Seconds that every host must be waited for before it is said: a crawl of few hosts rests after every request."""
 
 
 class Display(Protocol):
@@ -72,7 +74,7 @@ def waiting_words(progress: Progress, now: Instant) -> str:
     """What a crawl that asks nobody waits for."""
     if progress.state != "waiting":
         return ""
-    if progress.next_at > now:
+    if progress.next_at > now + WORTH_SAYING:
         until = words.moment(Instant(progress.next_at))
         return f"every host is resting; the next may be asked in {words.span(progress.next_at - now)} ({until})"
     return ""

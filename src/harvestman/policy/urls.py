@@ -64,8 +64,8 @@ class Base:
     def __init__(self, url: str, known: Container[str] = ()) -> None:
         """Raise UrlError when `url` is not one we could have fetched.
 
-        `known`: request forms met before. What makes one of them by mere joining of strings is not parsed again: two
-        of three links of a page, 0.3 us instead of 1.2.
+        `known`: request forms met before. What makes one of them by mere joining of strings is not parsed again:
+        three of four links of a page, 0.3 us instead of 1.2.
         """
         self.url: str = request_form(url)
         self.known = known
