@@ -305,7 +305,7 @@ class Harvest:
         if self._list(taken, kind) and taken.record.kind == LISTING:
             self._know(taken, answer, taken.ref)
             return []
-        parsed = self._parse(taken, kind, headers.get("x-robots-tag", ""))
+        parsed = self._parse(taken, taken.body, kind, headers.get("x-robots-tag", ""))
         if (parsed.refresh is not None or "refresh" in headers) and self._leads_on(taken, parsed, headers):
             return []
         if self._config.render.share:
@@ -332,9 +332,9 @@ class Harvest:
         taken = Taken(lease, record, answer, Decision(Status.FETCHED, "ok"), body, sha256(body).digest(), rendered=True)
         taken.ref = self._warc.write_conversion(lease.url, at, body, taken.digest.hex())
         headers, shell = sent
-        asked, agent = headers.get("x-robots-tag", ""), self._config.agent.lower()
-        parsed = self._parse(taken, CONVERTED, asked)
-        before = parse(shell, headers.get("content-type", ""), lease.url, x_robots_tag=asked, agent=agent)
+        asked = headers.get("x-robots-tag", "")
+        parsed = self._parse(taken, body, CONVERTED, asked)
+        before = self._parse(taken, shell, headers.get("content-type", ""), asked)
         parsed.noindex |= before.noindex
         parsed.nofollow |= before.nofollow
         page = taken.page = page_of(taken, answer, parsed, CONVERTED)
@@ -386,16 +386,16 @@ class Harvest:
         answer = taken.answer
         assert isinstance(answer, Response)
         headers = answer.headers
-        parsed = self._parse(taken, headers.get("content-type", ""), headers.get("x-robots-tag", ""))
+        parsed = self._parse(taken, taken.body, headers.get("content-type", ""), headers.get("x-robots-tag", ""))
         self.contents[taken.digest] = msgspec.structs.replace(original, job=taken.record.job)
         return [] if parsed.nofollow else parsed.links
 
-    def _parse(self, taken: Taken, content_type: str, asked: str) -> Parsed:
+    def _parse(self, taken: Taken, body: bytes, content_type: str, asked: str) -> Parsed:
         """A page whose reading fails is a fault of ours, and must not bring the worker down: its raw record is kept."""
         url, agent = taken.lease.url, self._config.agent.lower()
         met = self._lately(taken.record.job).met
         try:
-            return parse(taken.body, content_type, url, x_robots_tag=asked, agent=agent, known=met)
+            return parse(body, content_type, url, x_robots_tag=asked, agent=agent, known=met)
         except Exception as error:
             print(f"cannot read {url}: {error!r}", file=sys.stderr, flush=True)
             header = from_header(asked, agent)
