@@ -52,6 +52,7 @@ from harvestman.policy.copies import Print
 from harvestman.policy.importance import PAGE, Grains, Importance, rank, share
 from harvestman.policy.outcomes import Decision, decide, excused, refreshed
 from harvestman.policy.rendering import PERHAPS
+from harvestman.policy.scope import Scope
 from harvestman.policy.urls import Base, host_of
 from harvestman.ports import Content, Jobs, State
 from harvestman.store.records import CONVERTED
@@ -174,8 +175,8 @@ class Harvest:
         self._jobs = jobs
         self._rng = rng
         self._accept = accept
-        self._met: dict[int, Importance] = {}
-        """By job: the links met lately."""
+        self._met: dict[int, tuple[Scope, Importance]] = {}
+        """By job: the links met lately, under a scope: what it refused is news when it has grown."""
         self._linkers: dict[SiteKey, int] = {}
         """By site: the sketch of linking sites that its owner was told of."""
         self._fanned = fanned
@@ -456,11 +457,14 @@ class Harvest:
         return found[: fan.keep], share(_to_give(taken) if fan.important else 0.0, len(found))
 
     def _lately(self, job: int) -> Importance:
-        met = self._met.pop(job, None) or Importance(self._config.memory.recent_links)
-        self._met[job] = met  # the job that is busy now stands last
+        scope = self._jobs.scope(job)
+        known = self._met.pop(job, None)
+        if known is None or (known[0] is not scope and known[0] != scope):
+            known = scope, Importance(self._config.memory.recent_links)
+        self._met[job] = known  # the job that is busy now stands last
         if len(self._met) > JOBS_AT_ONCE:
             del self._met[next(iter(self._met))]
-        return met
+        return known[1]
 
     def _list(self, taken: Taken, content_type: str) -> bool:
         """A sitemap or feed: the pages it lists become links. False when it is neither."""

@@ -61,12 +61,13 @@ class Jobs(OneJob):
     def __init__(self, ttl: float = 0.0, depth: int = 16) -> None:
         self.ttl = Seconds(ttl)
         self.depth = depth
+        self.outside = "outside.test"
 
     def get(self, number: int) -> Job:
         return Job(number, "test", START, scope="all", ttl=self.ttl, max_depth=self.depth)
 
     def scope(self, number: int) -> Scope:
-        return Scope.build("patterns", (), ["-*://outside.test/*", "+*"])
+        return Scope.build("patterns", (), [f"-*://{self.outside}/*", "+*"])
 
 
 class Small:
@@ -76,7 +77,8 @@ class Small:
         settings: Config = config(recrawl=Recrawl(keep=True))
         self.now, self.state, self.web, self.directory = START, state, web, directory
         self.router = Router(settings.partitions)
-        jobs, rng = Jobs(ttl, depth), Random(1)
+        self.jobs = jobs = Jobs(ttl, depth)
+        rng = Random(1)
         seen, book = Seen(state, 10_000), RobotsBook(state, "harvestman", capacity=50)
         self.frontier = Frontier(state, seen, book, self.router, jobs, settings, rng, Instant(0.0))
         self.warc = WarcWriter(directory, "w00", software="test", contact="", now=lambda: float(self.now))
@@ -534,6 +536,26 @@ async def test_what_a_feed_lists_too_deep_is_found_by_a_link_that_is_not(state: 
     await crawl.add("https://a.test/late")
     await crawl.run()
     assert "https://a.test/item" in crawl.asked
+
+
+@in_a_loop
+async def test_a_link_that_was_refused_is_followed_once_the_scope_has_grown(state: RocksState, tmp_path: Path) -> None:
+    """Met four times, it has nothing to tell at the last: shares of 1/40, see above."""
+    names = ["a.test", "b.test", "c.test", "d.test"]
+    web = {f"https://{name}/": page(f'{name} <a href="https://outside.test/p">p</a>') for name in names}
+    crawl = Small(state, tmp_path, table(web))
+    for name in names:
+        if name == "d.test":
+            crawl.jobs.outside = "nowhere.test"
+        await crawl.add(f"https://{name}/")
+        await crawl.run()
+    assert crawl.asked == [
+        "https://a.test/",
+        "https://b.test/",
+        "https://c.test/",
+        "https://d.test/",
+        "https://outside.test/p",
+    ]
 
 
 # -- a group -----------------------------------------------------------------------------------------------------------
