@@ -459,7 +459,7 @@ class Harvest:
     def _lately(self, job: int) -> Importance:
         scope = self._jobs.scope(job)
         known = self._met.pop(job, None)
-        if known is None or (known[0] is not scope and known[0] != scope):
+        if known is None or known[0] != scope:
             known = scope, Importance(self._config.memory.recent_links)
         self._met[job] = known  # the job that is busy now stands last
         if len(self._met) > JOBS_AT_ONCE:

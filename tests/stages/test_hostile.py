@@ -107,7 +107,7 @@ ROOTS = [f"<{name}{end}" for name in ("html", "body", "itml", "ctml", "btml", "h
 
 @given(st.lists(st.tuples(st.sampled_from(ROOTS), st.booleans()), max_size=12), st.sampled_from(["x", "<p>y"]))
 def test_near_roots_in_any_mixture_parse(tags: list[tuple[str, bool]], filling: str) -> None:
-    """Long pages and those of many tags are searched for repeated roots; whatever is like one must not break that."""
+    """Pages are searched for repeated roots; whatever is like one must not break that."""
     markup = "".join(f"{tag.upper() if upper else tag}a{n}>" for n, (tag, upper) in enumerate(tags))
     parsed = parse(f"{markup}<a href=/behind>z</a>{filling * 37_000}".encode()[:37_000], HTML, URL)
     assert parsed.cut == ""
